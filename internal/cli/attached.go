@@ -13,14 +13,11 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/cli/console"
+	"fairway/internal/provision"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/lib/sched"
 )
-
-// untilStdinEnds is the flag of a command that ends with the program that has started it. The program
-// holds the other end of its standard input, which the kernel closes however the program ends.
-const untilStdinEnds = "until-stdin-ends"
 
 // programEnd returns a channel that is closed when nobody can write to a file any more. What is written
 // there is dropped. Several processes may read one file in this way.
@@ -50,8 +47,8 @@ func readToEnd(ctx context.Context, f *os.File) error {
 
 func attachFlags(command *cobra.Command, o *runOptions) {
 	flags := command.Flags()
-	flags.BoolVar(&o.attached, untilStdinEnds, false, "end at once, with pilots and jobs, when standard input ends: a "+
-		"program holds a pipe to it, and has what it started end with it")
+	flags.BoolVar(&o.pilots.Attached, provision.UntilStdinEnds, false, "end at once, with pilots and jobs, when standard "+
+		"input ends: a program holds a pipe to it, and has what it started end with it")
 	flags.BoolVar(&o.temporary, "temporary", false, "remove the folder of the run, which must be empty now, when the "+
 		"run has ended")
 }
@@ -59,12 +56,12 @@ func attachFlags(command *cobra.Command, o *runOptions) {
 // runAttached is run for a run that may end with its program, or whose folder goes with it.
 func (c *commands) runAttached(ctx context.Context, o *runOptions) (err error) {
 	if o.temporary {
-		if err := refuseFull(o.folder); err != nil {
+		if err := refuseFull(o.config.Folder); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, removeTemporary(o.folder)) }()
+		defer func() { err = errors.Join(err, removeTemporary(o.config.Folder)) }()
 	}
-	if !o.attached {
+	if !o.pilots.Attached {
 		return c.run(ctx, o)
 	}
 	o.program = programEnd(ctx, os.Stdin)

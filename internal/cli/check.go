@@ -40,8 +40,9 @@ type parameterObject struct {
 }
 
 type checkOptions struct {
-	settings, sites []string
-	fix, dry        bool
+	parameters map[string]string
+	sites      []string
+	fix, dry   bool
 }
 
 func (c *commands) checkCommand() *cobra.Command {
@@ -69,20 +70,15 @@ prints the difference, changes nothing else, and then checks what is left. With
 		RunE:              func(_ *cobra.Command, arguments []string) error { return c.check(arguments, &o) },
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&o.settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	c.ParametersFlag(command, &o.parameters)
 	flags.StringArrayVar(&o.sites, "site", nil, "check that this `site`, or another one of those named, could "+
 		"run each step (may be repeated)")
 	flags.BoolVar(&o.fix, "fix", false, "mend what has one certain answer")
 	flags.BoolVar(&o.dry, "dry-run", false, "with --fix: print what it would change, change nothing, and end")
-	_ = command.RegisterFlagCompletionFunc("set", c.CompleteParameters)
 	return command
 }
 
 func (c *commands) check(arguments []string, o *checkOptions) error {
-	values, err := console.Parameters(o.settings)
-	if err != nil {
-		return err
-	}
 	if o.dry && !o.fix {
 		return console.Fail(console.ExitUsage, "add --fix; check alone changes nothing", "--dry-run is for --fix")
 	}
@@ -112,7 +108,7 @@ func (c *commands) check(arguments []string, o *checkOptions) error {
 	if isSiteFile(file) {
 		return c.checkSiteFile(file, changes, o)
 	}
-	checked, err := c.checkWorkflow(file, folder, values, o.sites)
+	checked, err := c.checkWorkflow(file, folder, o.parameters, o.sites)
 	if err != nil {
 		return mendableBy(err, o)
 	}
@@ -136,7 +132,7 @@ func (c *commands) checkWorkflow(
 		return checked, err
 	}
 	checked.Notes = append([]string{}, work.Unnamed()...)
-	if err := c.checkNeeds(work, folder, sites); err != nil {
+	if err := checkNeeds(work, folder, sites); err != nil {
 		return checked, err
 	}
 	if err := refusedJobs(work, file, found); err != nil {

@@ -17,10 +17,17 @@ import (
 
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/hq"
+	"fairway/internal/cli/look"
 	"fairway/internal/cli/screen"
 	"fairway/internal/cli/simulate"
 	"fairway/internal/heap"
+	"fairway/internal/provision"
 )
+
+// commands are all commands: those that run and change are here, beside those that look.
+type commands struct{ *look.Commands }
+
+func commandsOf(c *console.Console) *commands { return &commands{look.New(c)} }
 
 // Main runs the program with the arguments of the process and returns its
 // exit code.
@@ -38,7 +45,7 @@ func Main() int {
 	switch {
 	case filepath.Base(os.Args[0]) == hq.Name:
 		root = hq.Root
-	case len(os.Args) > 1 && os.Args[1] == pilotName:
+	case len(os.Args) > 1 && os.Args[1] == provision.PilotCommand:
 		root = pilotCommands
 	}
 	return execute(context.Background(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -113,8 +120,6 @@ func allCommands(c *console.Console) *cobra.Command { return commandsOf(c).root(
 
 func pilotCommands(c *console.Console) *cobra.Command { return commandsOf(c).pilotRoot() }
 
-const pilotName = "pilot"
-
 // pilotRoot has the command for pilots alone. Each run starts some, and to make all others takes longer
 // than many a job.
 func (c *commands) pilotRoot() *cobra.Command {
@@ -143,7 +148,7 @@ depends on timing.`),
 		PersistentPreRun: func(command *cobra.Command, _ []string) {
 			c.Started = true
 			c.ChooseMeant(command)
-			if command.Name() != pilotName { // whose log is for programs, too
+			if command.Name() != provision.PilotCommand { // whose log is for programs, too
 				slog.SetDefault(slog.New(console.NewWarnings(c.Announce)))
 			}
 		},

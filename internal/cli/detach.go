@@ -57,7 +57,7 @@ func (c *commands) detach(ctx context.Context, o *runOptions) error {
 	if _, err := io.Copy(c.Err, said); err != nil {
 		return err
 	}
-	connection := console.RunningIn(ctx, o.folder)
+	connection := console.RunningIn(ctx, o.config.Folder)
 	if connection == nil {
 		if ended, ok := errors.AsType[*exec.ExitError](run.Wait()); ok {
 			return console.Quietly(ended.ExitCode())
@@ -65,7 +65,7 @@ func (c *commands) detach(ctx context.Context, o *runOptions) error {
 	} else {
 		connection.Close()
 	}
-	layout, err := folder.Of(o.folder)
+	layout, err := folder.Of(o.config.Folder)
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func (c *commands) detach(ctx context.Context, o *runOptions) error {
 		c.PrintJSON(detachedProcess{run.Process.Pid, log})
 	case connection == nil:
 		fmt.Fprintf(c.Out, "The run has ended; what it printed is in %s\n", log)
-	case o.lasting:
+	case o.config.Lasting:
 		fmt.Fprintf(c.Out, "The server goes on in the background. End it with `fairway stop --server %s`.\nIt prints to %s\n",
-			screen.DisplayPath(o.folder), log)
+			screen.DisplayPath(o.config.Folder), log)
 	default:
 		fmt.Fprintf(c.Out, "The run goes on in the background. Watch it with `fairway run --follow`, end it with `fairway "+
 			"stop`.\nIt prints to %s\n", log)

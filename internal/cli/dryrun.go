@@ -5,7 +5,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -42,11 +41,8 @@ func (c *commands) dryRun(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	plan, err := server.DryRun(ctx, config)
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return alreadyRunning(running.Folder)
-	}
 	if err != nil {
-		return opened(err)
+		return o.opened(err)
 	}
 	p := planObject{
 		Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Notes: append([]string{}, plan.Notes...),

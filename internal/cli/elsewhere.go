@@ -89,4 +89,4 @@ func (c *commands) taskCommand() *cobra.Command  { return elsewhere("task", "Sta
 func checkSites(string, []byte) error { return console.OnLinux("fairway check of a file of sites") }
 
 // checkNeeds looks at nothing: sites are described where servers run.
-func (c *commands) checkNeeds(*workflow.Workflow, string, []string) error { return nil }
+func checkNeeds(*workflow.Workflow, string, []string) error { return nil }

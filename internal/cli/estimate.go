@@ -49,13 +49,9 @@ func (c *commands) estimateOf(
 	}
 	change := forecast.Change{}
 	pilots := 1
-	if o.runsLocally() {
-		machine, err := capacityFor(ctx, config.Workflow, o)
-		if err != nil {
-			return nil, err
-		}
-		pilots = machine.pilots
-		if len(o.sites) == 0 {
+	if config.System != nil {
+		pilots = config.Site.MaxPilots
+		if len(o.pilots.Sites) == 0 {
 			change.Pilots = pilots
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"fairway/internal/cli/console"
+	"fairway/internal/provision"
 	"fairway/internal/site"
 )
 
@@ -403,7 +404,7 @@ func TestSiteAddWritesEachKey(t *testing.T) {
 
 // Pilots of runs in tests are this program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == pilotName {
+	if len(os.Args) > 1 && os.Args[1] == provision.PilotCommand {
 		os.Exit(Main())
 	}
 	os.Exit(m.Run())

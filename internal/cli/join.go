@@ -33,13 +33,14 @@ type adding struct {
 // submit adds the jobs to the open run of the folder, and waits for them. It is the server if
 // there is none.
 func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, work *workflow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.folder, work)
+	jobs, err := l.jobs(ctx, o.config.Folder, work)
 	if err != nil {
 		return err
 	}
 	a := &adding{c: c, o: o, jobs: jobs}
 	conclude := func(report *wire.ProgressReport) error {
-		return c.concludeJobs(l, a.refs, report, func(do console.Asking) error { return console.AskIn(ctx, o.folder, do) })
+		return c.concludeJobs(l, a.refs, report,
+			func(do console.Asking) error { return console.AskIn(ctx, o.config.Folder, do) })
 	}
 	var began time.Time // of waiting for a server that does not answer
 	for {
@@ -55,7 +56,7 @@ func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, wo
 			}
 			continue
 		case !errors.Is(err, console.ErrNothingRuns):
-			return console.WithInstead(o.folder, console.Explained(err))
+			return console.WithInstead(o.config.Folder, console.Explained(err))
 		}
 		report, first, err := a.open(ctx)
 		switch failed, _ := errors.AsType[*console.Failure](err); {
@@ -79,14 +80,14 @@ func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, wo
 
 // join adds the jobs to a run that is open, and waits for them. The run is held until leave is called.
 func (a *adding) join(ctx context.Context) (leave func(), err error) {
-	connection, err := console.ReachRunning(ctx, a.o.folder)
+	connection, err := console.ReachRunning(ctx, a.o.config.Folder)
 	if err != nil {
 		return nil, err
 	}
 	if connection == nil {
 		return nil, console.ErrNothingRuns
 	}
-	if err := console.RefuseStopped(a.o.folder, connection); err != nil {
+	if err := console.RefuseStopped(a.o.config.Folder, connection); err != nil {
 		connection.Close()
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (a *adding) join(ctx context.Context) (leave func(), err error) {
 	defer leave()
 	if connect.CodeOf(err) == connect.CodeAborted {
 		a.c.Announce(fmt.Sprintf("fairway: the run in %s takes no more jobs; waiting until it has ended",
-			console.FolderText(a.o.folder)))
+			console.FolderText(a.o.config.Folder)))
 		_ = awaitEnd(ctx, connection)
 	}
 	return nil, err
@@ -112,7 +113,7 @@ func (a *adding) open(ctx context.Context) (*wire.ProgressReport, os.Signal, err
 	}
 	return a.c.serveRun(ctx, a.o, func(ctx context.Context) error {
 		for {
-			connection := console.RunningIn(ctx, a.o.folder)
+			connection := console.RunningIn(ctx, a.o.config.Folder)
 			if connection == nil {
 				return nil // the run has ended already, as by a signal
 			}
@@ -133,7 +134,7 @@ func (a *adding) open(ctx context.Context) (*wire.ProgressReport, os.Signal, err
 
 // cancel gives the jobs up, where the run goes on for others.
 func (a *adding) cancel(ctx context.Context) {
-	connection := console.RunningIn(ctx, a.o.folder)
+	connection := console.RunningIn(ctx, a.o.config.Folder)
 	if connection == nil {
 		return
 	}
@@ -155,7 +156,7 @@ func (a *adding) add(ctx context.Context, client wire.WorkflowClient, hold bool)
 	if !stream.Receive() { // from now on no end is missed
 		return stream.Err()
 	}
-	if a.refs, err = console.AddJobs(ctx, client, a.jobs, a.o.waitAnyway); err != nil {
+	if a.refs, err = console.AddJobs(ctx, client, a.jobs, a.o.config.WaitAnyway); err != nil {
 		return err
 	}
 	left := map[string]bool{}

@@ -60,7 +60,7 @@ jobs have. With --server the run is at that server; open prints its number, for
 }
 
 func (c *commands) prepareOpen(command *cobra.Command, o *runOptions, name string) error {
-	if err := o.check(command); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	o.file, o.text = openedBy, []byte("workflow: "+name+"\nopen: true\n")
@@ -77,7 +77,7 @@ func (c *commands) prepareOpen(command *cobra.Command, o *runOptions, name strin
 		return err
 	}
 	var err error
-	if o.folder, err = filepath.Abs(folder); err != nil {
+	if o.config.Folder, err = filepath.Abs(folder); err != nil {
 		return fmt.Errorf("the folder of the run: %w", err)
 	}
 	return nil

@@ -30,20 +30,20 @@ func refuseHere(command *cobra.Command) (err error) {
 
 // openAtServer opens a run at the server that --server names, and returns its number.
 func (c *commands) openAtServer(ctx context.Context, o *runOptions) (*wire.SubmitWorkflowResponse, error) {
-	return c.Submitted(ctx, &wire.SubmitWorkflowRequest{Workflow: o.text, File: o.file, Results: o.results})
+	return c.Submitted(ctx, &wire.SubmitWorkflowRequest{Workflow: o.text, File: o.file, Results: o.config.Results})
 }
 
 // submitAtServer adds the jobs to the run that --run names, and waits for them. Without one it
 // opens a run for them and closes it again.
 func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, work *workflow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.folder, work)
+	jobs, err := l.jobs(ctx, o.config.Folder, work)
 	if err != nil {
 		return err
 	}
 	for _, job := range jobs {
 		for _, in := range job.GetReads() {
 			if in.File != "" && !workflow.IsURL(in.File) && !filepath.IsAbs(in.File) {
-				in.File = filepath.Join(o.folder, in.File)
+				in.File = filepath.Join(o.config.Folder, in.File)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *command
 	}
 	var refs []*wire.SubmittedRef
 	err = c.AskServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
-		refs, err = console.AddJobs(ctx, client, jobs, o.waitAnyway)
+		refs, err = console.AddJobs(ctx, client, jobs, o.config.WaitAnyway)
 		return err
 	})
 	if ours { // also where the jobs are refused: nobody else would close it

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/bootstrap"
 	"fairway/internal/cli/console"
 	"fairway/internal/pilot"
+	"fairway/internal/provision"
 	"fairway/internal/server/probe"
 	"fairway/lib/sched"
 )
@@ -23,7 +24,7 @@ import (
 func (c *commands) pilotCommand() *cobra.Command {
 	connect, brought, probing, attached := "", "", false, false
 	command := &cobra.Command{
-		Use:    pilotName,
+		Use:    provision.PilotCommand,
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
 		Hidden: true,
 		Args:   console.NoArgument,
@@ -58,8 +59,8 @@ func (c *commands) pilotCommand() *cobra.Command {
 		"wrote for the launch; -: standard input")
 	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is "+
 		"removed")
-	command.Flags().BoolVar(&attached, untilStdinEnds, false, "have no patience with a server that is gone when "+
-		"standard input has ended")
+	command.Flags().BoolVar(&attached, provision.UntilStdinEnds, false, "have no patience with a server that is gone "+
+		"when standard input has ended")
 	command.Flags().BoolVar(&probing, "probe", false, "tell the server what the node has, and end")
 	return command
 }

@@ -9,100 +9,64 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/cli/service"
 	"fairway/internal/eviction"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/notice"
 	"fairway/internal/pilot"
+	"fairway/internal/provision"
 	"fairway/internal/quantity"
+	"fairway/internal/server"
+	"fairway/internal/server/convert"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/serverjob"
 	"fairway/internal/wire"
 )
 
+// runOptions are those of a command that may become a server. Flags write into the configuration of that,
+// to which [provision.Provide] adds what comes from sites and from this machine.
 type runOptions struct {
+	config server.Config
+	pilots provision.Options
 	workOptions
-	placeOptions
-	pilotOptions
 	serverOptions
 	processOptions
 }
 
 type workOptions struct {
-	file, folder string
-	base         string // folder that names in the workflow are relative to; empty: folder
-	text         []byte // of a workflow that no file has; nil: that of file
-	set          []string
-	parameters   map[string]string // the same
-	dryRun       bool
-	keepGoing    bool
-	noReuse      bool
-	force        []string
-	until        string
-	priority     int32
-	timeScale    float64
-	sizeScale    float64
-	demands      []workflow.Demand // of jobs that come with the call
-	strict       bool              // a step asks for strict sandboxes
-	variables    []string          // that steps name
+	file       string
+	text       []byte // of a workflow that no file has; nil: that of file
+	parameters map[string]string
+	dryRun     bool
+	until      string
+	priority   int32
+	scales     workflow.Scales
+	placement  string
 }
 
-type placeOptions struct {
-	results     string
-	keepResults bool
-	storage     string
-	record      string
-}
-
-type pilotOptions struct {
-	sites       []string
-	pilots      int
-	has         []string
-	countable   map[string]int64 // the same
-	tools       []string
-	environment []string // variables that jobs get, or process.AllVariables
-	waitAnyway  bool
-	cache       string
-	cachePolicy string
-	cacheSize   string
-	cacheSpace  int64 // the same, in bytes for each pilot
-	placement   string
-	watchInputs string
-	keepSandbox bool
-}
-
-// serverOptions say where the server is, who reaches it, and of one that takes workflows (lasting)
-// what it keeps and who may ask it.
+// serverOptions say where the server is, who reaches it, and of one that takes workflows how others
+// take its place.
 type serverOptions struct {
 	server                 string // serverHere or serverSite
-	listen                 string
 	web                    string // address of pages; empty: there are none
 	webCertificate, webKey string
-	notify                 string // a URL or a command; empty: none
-	lasting                bool
-	store                  string
 	standby                bool          // other servers of the state stand by for it
-	leaseText              string        // of a server that may have others, as it was given
-	lease                  time.Duration // the same
-	retention              string
-	keeps                  time.Duration // the same
-	compared               string
-	comparedSize           int64  // the same
-	shares, rights         string // files
+	lease                  time.Duration // of a server that may have others
 }
 
 type processOptions struct {
 	follow    bool
 	detach    bool
-	attached  bool            // it ends with its standard input, of a program
-	program   <-chan struct{} // closed when that has ended
+	program   <-chan struct{} // closed when the program has ended with which it ends; nil: there is none
 	shared    func()          // others may add jobs: gives up those of this call at the first signal; nil: none may
 	temporary bool            // its folder goes when it has ended
 }
@@ -129,33 +93,34 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 		Args:              console.MaybeFile,
 		ValidArgsFunction: console.WorkflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.check(command); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
 			var err error
-			if o.file, o.folder, err = c.FileAndFolder(arguments); err != nil {
+			if o.file, o.config.Folder, err = c.FileAndFolder(arguments); err != nil {
 				return err
 			}
-			if o.base, err = filepath.Abs(filepath.Dir(o.file)); err != nil {
+			if o.config.Base, err = filepath.Abs(filepath.Dir(o.file)); err != nil {
 				return err
 			}
 			return c.run(command.Context(), o)
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	c.ParametersFlag(command, &o.parameters)
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run, why, and how long it takes by earlier "+
 		"runs, and run nothing")
-	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
-	flags.StringArrayVar(&o.force, "force", nil,
+	flags.BoolVar(&o.config.KeepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend "+
+		"on it")
+	flags.StringArrayVar(&o.config.Rerun, "force", nil,
 		"run a step or a job again, with all that depends on it (may be repeated)")
-	flags.BoolVar(&o.noReuse, "no-reuse", false, service.NoReuseHelp)
+	flags.BoolVar(&o.config.NoReuse, "no-reuse", false, service.NoReuseHelp)
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
 	flags.Int32Var(&o.priority, "priority", 0, service.PriorityHelp)
-	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
+	flags.BoolVar(&o.config.KeepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
-	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
-	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
+	flags.Float64Var(&o.scales.TimeScale, "time-scale", 1, "multiply the run times of a trace by this")
+	flags.Float64Var(&o.scales.SizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.StringVar(&o.server, "server", serverHere,
 		"where the server runs: in this process (here); as a job of the first "+
 			"--site (site); or the `ADDRESS` of one that takes workflows (fairway serve)")
@@ -163,121 +128,121 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 	c.GroupFlag(command)
 	webFlag(command, o)
 	c.serverFlags(command, o)
-	_ = command.RegisterFlagCompletionFunc("set", c.CompleteParameters)
 	return command
 }
 
 // serverFlags are those of a command that may become the server of a run: where jobs run, and
 // where their files go.
 func (c *commands) serverFlags(command *cobra.Command, o *runOptions) {
-	flags := command.Flags()
-	flags.StringVar(&o.results, "results", "", "put the results into this `place` instead of results/: a folder, or a "+
-		"URL (s3://bucket/folder, davs://, root://)")
-	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` instead of .fairway/: a folder or "+
-		"URL")
-	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; notes of "+
+	flags, config, pilots := command.Flags(), &o.config, &o.pilots
+	place := func(name string, value *string, instead, help string) {
+		console.Parsed(command, name, "", help, func(text string) (err error) {
+			if text == "" {
+				return console.Fail(console.ExitUsage, instead, "--%s names no place", name)
+			}
+			if *value, err = publish.ParsePlace(text); err != nil {
+				err = console.Fail(console.ExitUsage, "", "--%s: %w", name, err)
+			}
+			return err
+		})
+	}
+	place("results", &config.Results, "leave --results out to publish in results/", "put the results into this `place` "+
+		"instead of results/: a folder, or a URL (s3://bucket/folder, davs://, root://)")
+	place("storage", &config.Storage, "leave --storage out to store in .fairway/", "store what jobs write at this "+
+		"`place` instead of .fairway/: a folder or URL")
+	flags.BoolVar(&pilots.KeepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; notes of "+
 		"the job name them")
-	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer for large steps")
-	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
-		"gpu=1 (may be repeated)")
-	console.OneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
-		"machine (host), nobody (pilot), no cache (none), or host for what local jobs cannot be given links to (auto)",
-		cacheAuto, "host", "pilot", "none")
+	flags.IntVar(&pilots.Pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer for large "+
+		"steps")
+	console.Parsed(command, "has", "", "what else this machine has that a step can ask for under needs:, such as "+
+		"gpu=1 (may be repeated)", o.readHas)
+	console.OneOf(command, &pilots.Cache, "cache", "who shares cached files, where the site does not say: all pilots of "+
+		"a machine (host), nobody (pilot), no cache (none), or host for what local jobs cannot be given links to (auto)",
+		provision.CacheAuto, "host", "pilot", "none")
 	console.OneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets, where neither workflow nor site "+
 		"says: with most input bytes in its cache, kept for a better pilot if that saves time (by-gain) or is idle "+
 		"(by-bytes); or with most input files (by-files)",
 		"by-gain", "by-bytes", "by-files")
-	console.OneOf(command, &o.watchInputs, "watch-inputs",
+	console.OneOf(command, &pilots.WatchInputs, "watch-inputs",
 		"report files that jobs open without declaring them: in the first "+
 			"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
-	policies := console.Each(eviction.Policies, func(p eviction.Policy) string { return string(p) })
+	policies := convert.Each(eviction.Policies, func(p eviction.Policy) string { return string(p) })
 	slices.Reverse(policies) // the default comes first
-	console.OneOf(command, &o.cachePolicy, "cache-policy",
+	console.OneOf(command, &pilots.CachePolicy, "cache-policy",
 		"which file a full cache gives up first, where the site does not say: "+strings.Join(policies, ", "), policies...)
-	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
-		"10GiB, and half of the free disk for all of them)")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site`, on this machine (local), or on the nodes of the "+
-		"job in which this runs (allocation) (may be repeated)")
-	flags.StringVar(&o.listen, "listen", "", listenHelp)
-	flags.StringVar(&o.notify, "notify", "", "a URL that gets a POST (JSON), or a command, when a run has ended, has "+
-		"failed or is stuck")
-	flags.BoolVar(&o.waitAnyway, "wait-anyway", false,
+	console.Parsed(command, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
+		"10GiB, and half of the free disk for all of them)", func(text string) (err error) {
+		if pilots.CacheSpace, err = quantity.Size(text); err != nil || pilots.CacheSpace == 0 {
+			return console.Fail(console.ExitUsage, "write a size such as 500MB, or --cache none for no cache",
+				"--cache-space %s is no size for a cache", text)
+		}
+		return nil
+	})
+	flags.StringArrayVar(&pilots.Sites, "site", nil, "run on this `site`, on this machine (local), or on the nodes of "+
+		"the job in which this runs (allocation) (may be repeated)")
+	flags.StringVar(&config.Listen, "listen", "", listenHelp)
+	flags.StringVar(&config.Notify, "notify", "", "a URL that gets a POST (JSON), or a command, when a run has ended, "+
+		"has failed or is stuck")
+	flags.BoolVar(&config.WaitAnyway, "wait-anyway", false,
 		"wait for pilots even if, at the start, no pilot seems able to run a step")
-	flags.StringArrayVar(&o.environment, "environment", nil,
+	flags.StringArrayVar(&pilots.Environment, "environment", nil,
 		"a `variable` of this shell that jobs get at sites too, even if it is a secret such as "+
 			"BEARER_TOKEN; or all (may be repeated)")
-	flags.StringVar(&o.record, "record", "", "append the scheduler's inputs and decisions to this file, for sim replay")
+	flags.StringVar(&config.Recording, "record", "", "append the scheduler's inputs and decisions to this file, for sim "+
+		"replay")
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
 }
 
 func newRunOptions() *runOptions {
 	return &runOptions{
-		workOptions:   workOptions{timeScale: 1, sizeScale: 1},
-		pilotOptions:  pilotOptions{cache: cacheAuto, placement: "by-gain", watchInputs: string(pilot.WatchAuto)},
+		pilots: provision.Options{
+			Cache: provision.CacheAuto, WatchInputs: string(pilot.WatchAuto), Shown: screen.DisplayPath,
+		},
+		workOptions:   workOptions{scales: workflow.Scales{TimeScale: 1, SizeScale: 1}, placement: "by-gain"},
 		serverOptions: serverOptions{server: serverHere},
 	}
 }
 
-func (o *runOptions) check(command *cobra.Command) error {
-	for name, instead := range map[string]string{
-		"storage": "leave --storage out to store in .fairway/",
-		"results": "leave --results out to publish in results/",
-	} {
-		if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return console.Fail(console.ExitUsage, instead, "--%s names no place", name)
-		}
+func (o *runOptions) readHas(setting string) error {
+	name, text, _ := strings.Cut(setting, "=")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || name == "" {
+		return console.Fail(console.ExitUsage, "write --has name=number, such as --has gpu=1",
+			"--has %s gives no number", setting)
 	}
-	var err error
-	if o.parameters, err = console.Parameters(o.set); err != nil {
-		return err
+	if o.pilots.Has == nil {
+		o.pilots.Has = map[string]int64{}
 	}
-	if o.countable, err = counts(o.has); err != nil {
-		return err
-	}
-	if o.results != "" {
-		if o.results, err = publish.ParsePlace(o.results); err != nil {
-			return console.Fail(console.ExitUsage, "", "--results: %w", err)
-		}
-	}
-	if o.storage != "" {
-		if o.storage, err = publish.ParsePlace(o.storage); err != nil {
-			return console.Fail(console.ExitUsage, "", "--storage: %w", err)
-		}
-	}
-	for _, name := range o.environment {
+	o.pilots.Has[name] = n
+	return nil
+}
+
+func (o *runOptions) check() error {
+	for _, name := range o.pilots.Environment {
 		if !variableName.MatchString(name) {
 			return console.Fail(console.ExitUsage, "write a name such as LANG, or all", "--environment %s names no variable",
 				name)
 		}
 	}
-	if o.cacheSize != "" {
-		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
-			return console.Fail(console.ExitUsage, "write a size such as 500MB, or --cache none for no cache",
-				"--cache-space %s is no size for a cache", o.cacheSize)
-		}
-	}
-	if o.notify != "" {
-		if err := notice.CheckPlace(o.notify); err != nil {
+	if o.config.Notify != "" {
+		if err := notice.CheckPlace(o.config.Notify); err != nil {
 			return console.Fail(console.ExitUsage, "write https://HOST/PATH or a command", "--notify: %w", err)
 		}
 	}
 	switch {
-	case o.listen != "" && len(o.sites) == 0:
+	case o.config.Listen != "" && len(o.pilots.Sites) == 0:
 		return console.Fail(console.ExitUsage, "name the site whose pilots connect, with --site",
 			"--listen is for pilots of sites, and there is no --site")
-	case o.pilots < 0:
+	case o.pilots.Pilots < 0:
 		return console.Fail(console.ExitUsage, "", "--pilots cannot be negative")
-	case o.timeScale < 0 || o.sizeScale < 0:
+	case o.scales.TimeScale < 0 || o.scales.SizeScale < 0:
 		return console.Fail(console.ExitUsage, "", "--time-scale and --size-scale cannot be negative")
 	case o.detach && (o.dryRun || o.follow):
 		return console.Fail(console.ExitUsage, "", "--detach is for a run that goes on, not for --dry-run or --follow")
-	case o.attached && (o.detach || o.server != serverHere):
-		return console.Fail(console.ExitUsage, "leave one of them out", "--until-stdin-ends is for a run of this process, "+
-			"not for --detach or --server")
-	case o.temporary && (o.detach || o.server != serverHere):
-		return console.Fail(console.ExitUsage, "leave one of them out", "--temporary is for a run of this process, "+
-			"not for --detach or --server")
-	case o.priority != 0 && o.record != "":
+	case (o.pilots.Attached || o.temporary) && (o.detach || o.server != serverHere):
+		return console.Fail(console.ExitUsage, "leave one of them out", "--until-stdin-ends and --temporary are for a run "+
+			"of this process, not for --detach or --server")
+	case o.priority != 0 && o.config.Recording != "":
 		return console.Fail(console.ExitUsage, "write `priority` at the steps", "--record keeps no --priority")
 	case o.dryRun && o.follow:
 		return console.Fail(console.ExitUsage, "", "--dry-run runs nothing that --follow could watch")
@@ -300,19 +265,19 @@ func (c *commands) run(ctx context.Context, o *runOptions) error {
 	if o.server == serverSite && serverjob.Running() {
 		return c.serve(ctx, o) // which waits for the server before, if this one is to follow it
 	}
-	connection, err := console.ReachRunning(ctx, o.folder)
+	connection, err := console.ReachRunning(ctx, o.config.Folder)
 	if err != nil && o.follow {
-		return console.WithInstead(o.folder, err)
+		return console.WithInstead(o.config.Folder, err)
 	}
 	if connection != nil {
 		defer connection.Close()
 		if !o.follow {
-			return alreadyRunning(o.folder)
+			return alreadyRunning(o.config.Folder)
 		}
-		if err := console.RefuseStopped(o.folder, connection); err != nil {
+		if err := console.RefuseStopped(o.config.Folder, connection); err != nil {
 			return err
 		}
-		return c.follow(ctx, o.folder, connection)
+		return c.follow(ctx, o.config.Folder, connection)
 	}
 	if o.server == serverSite {
 		return c.runAsJob(ctx, o)
@@ -355,16 +320,17 @@ const listenHelp = "address at which the server waits for pilots of sites: HOST:
 	"free port)"
 
 func (c *commands) runAtServer(ctx context.Context, o *runOptions) error {
-	if o.dryRun || o.follow || o.detach || len(o.force) > 0 || o.keepResults || o.record != "" || len(o.sites) > 0 {
+	config := &o.config
+	if o.dryRun || o.follow || o.detach || len(config.Rerun) > 0 || config.KeepResults || config.Recording != "" ||
+		len(o.pilots.Sites) > 0 {
 		return console.Fail(console.ExitUsage, "leave them out, or run the workflow here",
 			"--dry-run, --follow, --detach, --force, "+
 				"--keep-results, --record and --site are not for a workflow that is submitted to a server")
 	}
 	c.Service = o.server
-	request, err := service.Submission(o.file, o.base, &service.SubmitOptions{
-		Set: o.set, Until: o.until, KeepGoing: o.keepGoing, Results: strings.TrimPrefix(o.results, "file:"),
-		Scales: workflow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, WaitAnyway: o.waitAnyway,
-		NoReuse: o.noReuse, Priority: o.priority,
+	request, err := service.Submission(o.file, config.Base, &service.SubmitOptions{
+		Parameters: o.parameters, Until: o.until, KeepGoing: config.KeepGoing, Scales: o.scales, Priority: o.priority,
+		Results: strings.TrimPrefix(config.Results, "file:"), WaitAnyway: config.WaitAnyway, NoReuse: config.NoReuse,
 	})
 	if err != nil {
 		return err

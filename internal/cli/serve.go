@@ -8,23 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
-	"slices"
 	"syscall"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow/workflow"
-	"fairway/internal/pilot/report"
+	"fairway/internal/provision"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/serverjob"
 	"fairway/internal/server/term"
-	"fairway/internal/site"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
@@ -38,7 +34,7 @@ func (c *commands) serve(ctx context.Context, o *runOptions) error {
 	if err != nil || report == nil {
 		return err
 	}
-	err = c.conclude(ctx, o.folder, report)
+	err = c.conclude(ctx, o.config.Folder, report)
 	if first != nil && !report.Succeeded {
 		return console.Quietly(signalCode(first))
 	}
@@ -63,14 +59,11 @@ func (c *commands) serveRun(
 		return nil, nil, console.Fail(console.ExitRunning, "watch it with --follow, or end it with `fairway stop`",
 			"%w", held)
 	}
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return nil, nil, alreadyRunning(running.Folder)
-	}
 	if err != nil {
-		return nil, nil, opened(err)
+		return nil, nil, o.opened(err)
 	}
 	if isDetached() {
-		if err := leaveTerminal(o.folder); err != nil {
+		if err := leaveTerminal(o.config.Folder); err != nil {
 			return nil, nil, fmt.Errorf("going on in the background: %w", err)
 		}
 	}
@@ -88,7 +81,7 @@ func (c *commands) serveRun(
 	}
 	defer o.abandonWith(s)()
 	sched.Default().React() // beside jobs that compute
-	watched := c.watchInBackground(ctx, o.folder)
+	watched := c.watchInBackground(ctx, o.config.Folder)
 	interrupted := c.stopOnSignal(s, o.shared)
 	outcome, err := s.Run(ctx)
 	first := interrupted()
@@ -121,9 +114,20 @@ func stateLost(err error) error {
 	return fmt.Errorf("the run ended because its state could not be kept (%w); run it again to go on", err)
 }
 
-func opened(err error) error {
+// opened says what to do where a server cannot be opened.
+func (o *runOptions) opened(err error) error {
+	if running, ok := errors.AsType[*folder.RunningError](err); ok && o.config.Lasting {
+		return console.Fail(console.ExitRunning, "end it with `fairway stop --server "+
+			screen.DisplayPath(o.config.Folder)+"`", "another process serves %s", console.FolderText(running.Folder))
+	} else if ok {
+		return alreadyRunning(running.Folder)
+	}
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return console.Fail(console.ExitUsage, "choose another folder with --dir", "%w", kind)
+		flag := "--dir"
+		if o.config.Lasting {
+			flag = "--state"
+		}
+		return console.Fail(console.ExitUsage, "choose another folder with "+flag, "%w", kind)
 	}
 	if _, ok := errors.AsType[*server.TargetError](err); ok {
 		return &console.Failure{Code: console.ExitNotFound, Err: err}
@@ -218,93 +222,40 @@ func (o *runOptions) workflow() (*workflow.Workflow, error) {
 	if o.text != nil {
 		return workflow.Parse(o.file, o.text)
 	}
-	return console.ReadWorkflow(o.file, o.parameters, workflow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	return console.ReadWorkflow(o.file, o.parameters, o.scales)
 }
 
-// relativeTo is the folder that names in the workflow are relative to, and beside which sites may be
-// described.
-func (o *runOptions) relativeTo() string { return cmp.Or(o.base, o.folder) }
-
-func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
+// readWorkflow reads what is run, and looks at its inputs.
+func (o *runOptions) readWorkflow(config *server.Config) error {
 	work, err := o.workflow()
 	if err != nil {
-		return server.Config{}, err
+		return err
 	}
-	if work, err = work.With(o.parameters); err != nil { // also if none was given, and one has to be
-		return server.Config{}, &console.Failure{Code: console.ExitBadFile, Err: err}
+	if work, err = console.Chosen(work, o.parameters, o.until, o.priority); err != nil {
+		return err
 	}
-	if o.until != "" {
-		if work, err = work.Until(o.until); err != nil {
-			return server.Config{}, &console.Failure{Code: console.ExitNotFound, Err: err}
-		}
+	relativeTo := cmp.Or(config.Base, config.Folder)
+	if config.Enumerated, err = newListing(relativeTo); err != nil {
+		return err
 	}
-	if work, err = work.Raised(int(o.priority)); err != nil {
-		return server.Config{}, &console.Failure{Code: console.ExitUsage, Err: err}
+	config.Workflow = work
+	_, _, err = inspect(work, o.file, relativeTo, config.Enumerated, false)
+	return err
+}
+
+func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
+	config := o.config
+	config.Version, config.Log = console.ProgramVersion(), slog.Default()
+	config.Dispatch.Placement = taskqueue.Placements[o.placement]
+	var err error
+	if !config.Lasting {
+		err = o.readWorkflow(&config)
 	}
-	listed, err := newListing(o.relativeTo())
-	if err != nil {
-		return server.Config{}, err
+	if err == nil {
+		err = folder.CheckOurs(config.Folder)
 	}
-	if _, _, err := inspect(work, o.file, o.relativeTo(), listed, false); err != nil {
-		return server.Config{}, err
+	if err == nil {
+		err = console.OfSites(provision.Provide(ctx, &o.pilots, &config))
 	}
-	if err := folder.CheckOurs(o.folder); err != nil {
-		return server.Config{}, err
-	}
-	o.strict = o.strict || work.Strict()
-	if o.lasting || work.Open() { // jobs come later, and say then in what they run
-		o.tools = slices.Concat(o.tools, workflow.InsideTools())
-	}
-	capacity, err := capacityFor(ctx, work, o)
-	if err != nil {
-		return server.Config{}, err
-	}
-	sites, err := farSites(ctx, o)
-	if err == nil && !o.lasting {
-		err = checkDemands(work, o, capacity, sites, nil)
-	}
-	if err != nil {
-		return server.Config{}, err
-	}
-	variables, err := variablesOf(work, o)
-	if err != nil {
-		return server.Config{}, &console.Failure{Code: console.ExitBadFile, Err: err}
-	}
-	o.variables = slices.Collect(maps.Keys(variables))
-	config := server.Config{
-		RunConfig: server.RunConfig{
-			Workflow: work, Folder: o.folder, Base: o.base, Enumerated: listed,
-			KeepGoing: o.keepGoing, KeepResults: o.keepResults, NoReuse: o.noReuse, Results: o.results, Rerun: o.force,
-			WaitAnyway: o.waitAnyway,
-		},
-		Variables: variables, Version: console.ProgramVersion(), Storage: o.storage,
-		Sites:  console.Each(sites, func(s *site.Site) server.Site { return farSite(s, work, o) }),
-		Listen: o.listen, Recording: o.record, Notify: o.notify,
-		Dispatch: dispatch.Config{Placement: taskqueue.Placements[o.placement]},
-		Log:      slog.Default(),
-	}
-	capacity.findsTools = o.lasting || work.Open()
-	if o.lasting || work.Open() && !o.waitAnyway {
-		config.Check = func(demands []workflow.Demand, limits map[string]int64, waitAnyway bool) error {
-			return refuseUnserved(demands, limits, waitAnyway, o, capacity, sites)
-		}
-	}
-	if o.lasting {
-		config.Lasting, config.Workflow, config.Shares, config.Store = true, nil, o.shares, o.store
-		config.Dispatch.Retention, config.CompareInputs = o.keeps, o.comparedSize
-		config.Rights = o.rights
-	}
-	if len(o.tools) > 0 {
-		capacity.tools = capacity.toolsThere(o.tools)
-	}
-	if serverjob.Running() {
-		if config.Job, err = jobOf(ctx, o); err != nil {
-			return server.Config{}, err
-		}
-	}
-	if o.runsLocally() {
-		config.Site, config.System = localSite(capacity), localPilots(o, capacity)
-		config.Spooled = report.Spooled
-	}
-	return config, nil
+	return config, err
 }

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,15 +15,9 @@ import (
 	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/server/active"
-	"fairway/internal/server/folder"
 	"fairway/internal/store"
-	"fairway/internal/yamlfile"
 	"fairway/lib/sched"
 )
-
-// serviceText is the workflow that stands for those that will be submitted, where a server is
-// prepared as for one.
-const serviceText = "workflow: service\nopen: true\n"
 
 func (c *commands) serveCommand() *cobra.Command {
 	o := newRunOptions()
@@ -56,27 +49,48 @@ killed, or is silent for a --lease, another one goes on; pilots and clients foll
 			return c.serveWorkflows(command.Context(), o)
 		},
 	}
-	flags := command.Flags()
-	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
-	flags.StringVar(&o.store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
+	flags, config, pilots := command.Flags(), &o.config, &o.pilots
+	flags.StringVar(&config.Folder, "state", ".", "folder of the server, which is made if need be")
+	flags.StringVar(&config.Store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
 		"postgres://USER@HOST/DATABASE?schema=NAME (default: a file in the folder of the state)")
 	flags.BoolVar(&o.standby, "standby", false, "share the state with other servers that are started in this way, "+
 		"of which one at a time is active; wants --store and --listen with a port")
-	flags.StringVar(&o.leaseText, "lease", "10s", "with --standby: the `time` for which the active server may be silent "+
-		"until another one takes its place; say the same to all")
-	flags.StringArrayVar(&o.tools, "tool", nil,
+	console.Parsed(command, "lease", "10s", "with --standby: the `time` for which the active server may be silent "+
+		"until another one takes its place; say the same to all", func(text string) (err error) {
+		if o.lease, err = quantity.Duration(text); err == nil && o.lease < store.MinLease {
+			err = fmt.Errorf("it is shorter than %v", store.MinLease)
+		}
+		if err != nil {
+			err = console.Fail(console.ExitUsage, "write a time such as 10s", "--lease: %w", err)
+		}
+		return err
+	})
+	flags.StringArrayVar(&pilots.Tools, "tool", nil,
 		"a `program` that pilots look for when they start; for others they look when a run names them under tools: "+
 			"(may be repeated)")
-	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
+	flags.BoolVar(&pilots.Strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
-	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
-		"when it changes (default: all users alike)")
-	flags.StringVar(&o.retention, "retention", "30d", "keep stored outputs that no run names any more for this `time`, "+
-		"of groups whose shares do not say; 0: not at all")
-	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are "+
-		"read once; larger ones are known by size, time and inode")
-	flags.StringVar(&o.rights, "rights", "", "`file` that says who may ask the server besides those who have a token: "+
-		"by an identity provider, or by a proxy")
+	flags.StringVar(&config.Shares, "shares", "", "`file` that says how groups and users share the server; it is read "+
+		"again when it changes (default: all users alike)")
+	console.Parsed(command, "retention", "30d", "keep stored outputs that no run names any more for this `time`, "+
+		"of groups whose shares do not say; 0: not at all", func(text string) (err error) {
+		if config.Dispatch.Retention = 0; text != "0" {
+			config.Dispatch.Retention, err = quantity.Duration(text)
+		}
+		if err != nil {
+			err = console.Fail(console.ExitUsage, "write a time such as 30d, or 0", "--retention: %w", err)
+		}
+		return err
+	})
+	console.Parsed(command, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are "+
+		"read once; larger ones are known by size, time and inode", func(text string) (err error) {
+		if config.CompareInputs, err = quantity.Size(text); err != nil {
+			err = console.Fail(console.ExitUsage, "write a size such as 64GiB", "--compare-inputs: %w", err)
+		}
+		return err
+	})
+	flags.StringVar(&config.Rights, "rights", "", "`file` that says who may ask the server besides those who have a "+
+		"token: by an identity provider, or by a proxy")
 	webFlag(command, o)
 	flags.StringVar(&o.webCertificate, "web-certificate", "", "PEM `file` with the certificate of the pages, where "+
 		"they are not on loopback (default: one that the state signs)")
@@ -102,59 +116,42 @@ func (c *commands) prepareService(command *cobra.Command, o *runOptions) error {
 			"--server and --run are for commands that ask a server")
 	}
 	if c.Dir != "" {
-		o.folder = c.Dir
+		o.config.Folder = c.Dir
 	}
-	if o.store != "" {
-		if err := store.CheckAddress(o.store); err != nil {
+	if o.config.Store != "" {
+		if err := store.CheckAddress(o.config.Store); err != nil {
 			return &console.Failure{Code: console.ExitUsage, Err: fmt.Errorf("--store: %w", err)}
 		}
-	}
-	if err := o.checkResults(); err != nil {
-		return err
 	}
 	if err := o.checkStandby(command); err != nil {
 		return err
 	}
-	o.lasting, o.waitAnyway, o.file, o.text = true, true, "fairway serve", []byte(serviceText)
-	if o.listen != "" && len(o.sites) == 0 {
-		o.sites = []string{server.LocalSite}
+	o.config.Lasting, o.config.WaitAnyway = true, true
+	if o.config.Listen != "" && len(o.pilots.Sites) == 0 {
+		o.pilots.Sites = []string{server.LocalSite}
 	}
-	if err := o.check(command); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
-	var err error
-	if o.shares != "" {
-		if o.shares, err = filepath.Abs(o.shares); err != nil {
-			return err
-		}
-	}
-	if o.rights != "" {
-		if o.rights, err = filepath.Abs(o.rights); err != nil {
-			return err
+	for _, file := range []*string{&o.config.Shares, &o.config.Rights} {
+		if *file != "" {
+			absolute, err := filepath.Abs(*file)
+			if err != nil {
+				return err
+			}
+			*file = absolute
 		}
 	}
 	if (o.webCertificate == "") != (o.webKey == "") {
 		return console.Fail(console.ExitUsage, "name both with --web-certificate and --web-key",
 			"a certificate is good with its key only")
 	}
-	if err := os.MkdirAll(o.folder, 0o777); err != nil {
+	if err := os.MkdirAll(o.config.Folder, 0o777); err != nil {
 		return err
 	}
-	o.folder, err = console.GivenFolder(o.folder)
+	var err error
+	o.config.Folder, err = console.GivenFolder(o.config.Folder)
 	return err
-}
-
-// checkResults reads how long results are kept, and which inputs are compared.
-func (o *runOptions) checkResults() (err error) {
-	if o.retention != "0" {
-		if o.keeps, err = quantity.Duration(o.retention); err != nil {
-			return console.Fail(console.ExitUsage, "write a time such as 30d, or 0", "--retention: %w", err)
-		}
-	}
-	if o.comparedSize, err = quantity.Size(o.compared); err != nil {
-		return console.Fail(console.ExitUsage, "write a size such as 64GiB", "--compare-inputs: %w", err)
-	}
-	return nil
 }
 
 func (c *commands) serveWorkflows(ctx context.Context, o *runOptions) error {
@@ -178,28 +175,19 @@ func (c *commands) serveOpened(ctx context.Context, o *runOptions, config server
 	if active.IsReplaced(err) {
 		return err
 	}
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return served(running, o)
-	}
-	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return console.Fail(console.ExitUsage, "choose another folder with --state", "%w", kind)
-	}
-	if problems, ok := errors.AsType[yamlfile.Problems](err); ok {
-		return &console.Failure{Code: console.ExitBadFile, Err: problems}
-	}
 	if err != nil {
-		return opened(err)
+		return o.opened(err)
 	}
-	shown := screen.DisplayPath(o.folder)
+	shown := screen.DisplayPath(o.config.Folder)
 	if isDetached() {
-		shown = o.folder // who reads the log is elsewhere
-		if err := leaveTerminal(o.folder); err != nil {
+		shown = o.config.Folder // who reads the log is elsewhere
+		if err := leaveTerminal(o.config.Folder); err != nil {
 			return fmt.Errorf("going on in the background: %w", err)
 		}
 	}
 	sched.Default().React()
 	c.Announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`",
-		console.FolderText(o.folder),
+		console.FolderText(o.config.Folder),
 		shown))
 	interrupted := c.stopOnSignal(s, nil)
 	if err := tellReady(); err != nil {
@@ -219,10 +207,4 @@ func (c *commands) serveOpened(ctx context.Context, o *runOptions, config server
 		return console.Quietly(signalCode(first))
 	}
 	return nil
-}
-
-// served is the error where another server has the state.
-func served(running *folder.RunningError, o *runOptions) error {
-	return console.Fail(console.ExitRunning, "end it with `fairway stop --server "+screen.DisplayPath(o.folder)+"`",
-		"another process serves %s", console.FolderText(running.Folder))
 }

@@ -15,8 +15,8 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
+	"fairway/internal/provision"
 	"fairway/internal/server"
-	"fairway/internal/server/active"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -37,11 +37,11 @@ func (o *runOptions) checkServer() error {
 	switch {
 	case o.server != serverSite:
 		return nil
-	case len(o.sites) == 0:
+	case len(o.pilots.Sites) == 0:
 		return console.Fail(console.ExitUsage, "add --site NAME",
 			"--server site has the server run as a job of a site, and there is no "+
 				"--site")
-	case slices.Contains(o.sites, server.LocalSite):
+	case slices.Contains(o.pilots.Sites, server.LocalSite):
 		return console.Fail(console.ExitUsage, "leave --site local out",
 			"with --server site, this machine takes no part in the run")
 	case o.dryRun || o.follow:
@@ -50,61 +50,24 @@ func (o *runOptions) checkServer() error {
 	return nil
 }
 
-// siteOfServer is the site whose job the server is to be. The job gets what the pilots of
-// all sites are to get, and hands it on.
-func siteOfServer(o *runOptions) (*site.Site, error) {
-	if len(o.sites) == 0 {
-		return nil, console.Fail(console.ExitUsage,
-			"unset it; FAIRWAY_SERVICE is the variable that names a server which takes workflows",
-			"%s is set, as it is in the job of a site that is a server, and no site is named", serverjob.Variable)
-	}
-	s, err := console.FindSite(o.relativeTo(), o.sites[0])
-	if err != nil {
-		return nil, err
-	}
-	if err := s.TakesServers(); err != nil {
-		return nil, console.Fail(console.ExitUsage, "name another site first, or leave --server out", "--server site: %w",
-			err)
-	}
-	for _, name := range o.sites[1:] {
-		other, err := console.FindSite(o.relativeTo(), name)
-		if err != nil {
-			return nil, err
-		}
-		s.Environment = append(s.Environment, other.Environment...)
-	}
-	s.Environment = slices.Concat(s.Environment, o.environment, o.variables)
-	return s, nil
-}
-
-func jobOf(ctx context.Context, o *runOptions) (*active.Job, error) {
-	s, err := siteOfServer(o)
-	if err != nil {
-		return nil, err
-	}
-	return serverjob.This(ctx, s), nil
-}
-
 // runAsJob has the server run as a job of a site, and watches it as if it ran here.
 func (c *commands) runAsJob(ctx context.Context, o *runOptions) error {
-	if _, err := c.serverConfig(ctx, o); err != nil { // what is wrong is told before anything waits in a queue
-		return err
-	}
-	s, err := siteOfServer(o)
+	config, err := c.serverConfig(ctx, o) // what is wrong is told before anything waits in a queue
 	if err != nil {
 		return err
 	}
-	jobs, err := serverjob.Announce(s, o.folder)
+	s, err := provision.ServerSite(&o.pilots, &config)
+	if err != nil {
+		return console.OfSites(err)
+	}
+	jobs, err := serverjob.Announce(s, o.config.Folder)
 	if other, ok := errors.AsType[*serverjob.OtherSiteError](err); ok {
 		return console.Fail(console.ExitRunning,
 			fmt.Sprintf("wait for it with `--site %s --server site`, or cancel it with `fairway stop`", other.Site),
-			"a job of the site %s is to be the server of the workflow in %s", other.Site, console.FolderText(o.folder))
-	}
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return alreadyRunning(running.Folder)
+			"a job of the site %s is to be the server of the workflow in %s", other.Site, console.FolderText(o.config.Folder))
 	}
 	if err != nil {
-		return err
+		return o.opened(err)
 	}
 	w := &serverWatch{commands: c, Watch: jobs, site: s, detach: o.detach}
 	defer w.Close()

@@ -17,7 +17,9 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/pilot/process"
+	"fairway/internal/provision"
 	"fairway/internal/quantity"
+	"fairway/internal/server/convert"
 	"fairway/internal/server/launch"
 	"fairway/internal/site"
 )
@@ -129,7 +131,7 @@ func objectOf(s *site.Site) siteObject {
 }
 
 func (c *commands) printSites(sites []*site.Site, sentence string) error {
-	return c.Answer(sitesObject{append([]siteObject{}, console.Each(sites, objectOf)...)},
+	return c.Answer(sitesObject{convert.Each(sites, objectOf)},
 		func() { fmt.Fprintln(c.Out, sentence) })
 }
 
@@ -182,7 +184,7 @@ func (c *commands) siteShowCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s, folder, err := c.siteMeant(arguments[0])
 			if err == nil {
-				err = enterSite(command.Context(), s)
+				err = console.OfSites(provision.EnterSite(command.Context(), s))
 			}
 			if err != nil {
 				return err
@@ -196,7 +198,7 @@ func (c *commands) showSite(s *site.Site, folder string) error {
 	pilots := filepath.Join(folder, console.StateFolder, "pilots", "ID")
 	text, err := s.Example(site.Launcher{
 		State: "ID", Folder: pilots, Environment: process.Handed,
-		Start: func(name string) (bootstrap.Start, error) { return startOf(s, exampleWay(pilots, name)) },
+		Start: func(name string) (bootstrap.Start, error) { return provision.StartOf(s, exampleWay(pilots, name)) },
 	})
 	if err != nil {
 		return err
@@ -271,5 +273,5 @@ func (c *commands) completeSites(*cobra.Command, []string, string) ([]string, co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	all, _ := site.Load(folder)
-	return console.Each(all, func(s *site.Site) string { return s.Name }), cobra.ShellCompDirectiveNoFileComp
+	return convert.Each(all, func(s *site.Site) string { return s.Name }), cobra.ShellCompDirectiveNoFileComp
 }

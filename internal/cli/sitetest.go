@@ -15,6 +15,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/pilot"
+	"fairway/internal/provision"
 	"fairway/internal/quantity"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/probe"
@@ -35,7 +36,7 @@ the workflow. The pilot runs no jobs. Ctrl-C cancels it.`,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s, folder, err := c.siteMeant(arguments[0])
 			if err == nil {
-				err = enterSite(command.Context(), s)
+				err = console.OfSites(provision.EnterSite(command.Context(), s))
 			}
 			if err != nil {
 				return err
@@ -54,8 +55,10 @@ the workflow. The pilot runs no jobs. Ctrl-C cancels it.`,
 // testSite submits a probe, which reaches this process as a pilot reaches its server.
 func (c *commands) testSite(ctx context.Context, s *site.Site, folder, address string) error {
 	p, err := probe.Open(probe.Config{
-		Site: s, Folder: folder, Listen: address, Sandbox: sandboxMode(false, s.Strict),
-		Start: func(at launch.Way, arguments ...string) (bootstrap.Start, error) { return startOf(s, at, arguments...) },
+		Site: s, Folder: folder, Listen: address, Sandbox: provision.SandboxMode(false, s.Strict),
+		Start: func(at launch.Way, arguments ...string) (bootstrap.Start, error) {
+			return provision.StartOf(s, at, arguments...)
+		},
 	})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,14 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/server/active"
-	"fairway/internal/server/folder"
-	"fairway/internal/store"
 )
 
-func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
+func (o *runOptions) checkStandby(command *cobra.Command) error {
 	if !o.standby {
 		if command.Flags().Changed("lease") {
 			return console.Fail(console.ExitUsage, "add --standby, or leave it out",
@@ -27,13 +23,7 @@ func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 		}
 		return nil
 	}
-	if o.lease, err = quantity.Duration(o.leaseText); err == nil && o.lease < store.MinLease {
-		err = fmt.Errorf("it is shorter than %v", store.MinLease)
-	}
-	if err != nil {
-		return console.Fail(console.ExitUsage, "write a time such as 10s", "--lease: %w", err)
-	}
-	if _, port, err := net.SplitHostPort(o.listen); err != nil || port == "" || port == "0" {
+	if _, port, err := net.SplitHostPort(o.config.Listen); err != nil || port == "" || port == "0" {
 		return console.Fail(console.ExitUsage, "name it, as in --listen :7070",
 			"--standby wants an address with a port: by it pilots and clients find the next server")
 	}
@@ -47,14 +37,8 @@ func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 // serveByTurns serves workflows whenever this server is the active one, and stands by otherwise.
 func (c *commands) serveByTurns(ctx context.Context, o *runOptions, config server.Config) error {
 	b, err := active.Join(ctx, config.ToStandBy(), o.lease)
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return served(running, o)
-	}
-	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return console.Fail(console.ExitUsage, "choose another folder with --state", "%w", kind)
-	}
 	if err != nil {
-		return opened(err)
+		return o.opened(err)
 	}
 	defer b.Leave()
 	for {
@@ -80,7 +64,7 @@ func (c *commands) awaitTurn(ctx context.Context, o *runOptions, b *active.Stand
 		cancel()
 	}, func(os.Signal) {})
 	defer stop()
-	c.Announce("fairway: standing by for " + console.FolderText(o.folder))
+	c.Announce("fairway: standing by for " + console.FolderText(o.config.Folder))
 	if err := tellReady(); err != nil {
 		c.Announce("fairway: " + err.Error())
 	}

@@ -109,7 +109,7 @@ func (c *commands) submitting(l *commandLine, command *cobra.Command) *cobra.Com
 		if err != nil {
 			return &console.Failure{Code: console.ExitUsage, Err: err}
 		}
-		o.demands = work.Demands()
+		o.pilots.Demands = work.Demands()
 		if c.Service != "" {
 			if err := refuseHere(command); err != nil {
 				return err

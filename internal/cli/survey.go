@@ -12,10 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/flow/workflow"
+	"fairway/internal/provision"
 	"fairway/internal/server/feed"
+	"fairway/internal/site"
 	"fairway/internal/taskqueue"
 )
 
@@ -137,4 +140,16 @@ func inFolder(folder, path string) string {
 		return path
 	}
 	return filepath.Join(folder, path)
+}
+
+// checkSites returns what is wrong in a file of sites.
+func checkSites(file string, data []byte) error {
+	_, err := site.Parse(file, data)
+	return err
+}
+
+// checkNeeds refuses a workflow with a step that the sites could never run.
+func checkNeeds(work *workflow.Workflow, folder string, sites []string) error {
+	o := &provision.Options{Sites: sites, Shown: screen.DisplayPath}
+	return console.OfSites(provision.CheckNeeds(context.Background(), o, work, folder))
 }

@@ -45,7 +45,7 @@ func (c *commands) openWeb(o *runOptions, config *server.Config) error {
 	}
 	ip := net.ParseIP(host)
 	secure := host != "localhost" && (ip == nil || !ip.IsLoopback())
-	if secure && !o.lasting {
+	if secure && !o.config.Lasting {
 		return console.Fail(console.ExitUsage,
 			"let it listen on 127.0.0.1, and reach it through ssh -L or a proxy that speaks TLS",
 			"--web=%s: pages of one run are for browsers on this machine, since nothing on the way to them is encrypted", o.web)
@@ -68,7 +68,7 @@ func (c *commands) openWeb(o *runOptions, config *server.Config) error {
 	config.Web.Link = entry.Link(address)
 	// What is printed elsewhere may become a log, which keeps no secrets.
 	if _, _, terminal := screen.TerminalSize(c.Err); !terminal {
-		file := screen.DisplayPath(filepath.Join(o.folder, console.StateFolder, folder.LinkName))
+		file := screen.DisplayPath(filepath.Join(o.config.Folder, console.StateFolder, folder.LinkName))
 		c.Announce("fairway: the link to the pages is in " + file + " (it lets in whoever has it)")
 		return nil
 	}
@@ -82,13 +82,13 @@ func (c *commands) openWeb(o *runOptions, config *server.Config) error {
 
 // pages makes the pages of a server.
 func (o *runOptions) pages(entry *web.Access) func(*api.Service, *people.Door) http.Handler {
-	name, err := filepath.Abs(o.folder)
+	name, err := filepath.Abs(o.config.Folder)
 	if err != nil {
-		name = o.folder
+		name = o.config.Folder
 	}
 	return func(service *api.Service, door *people.Door) http.Handler {
 		config := web.Config{Service: service, Access: entry, Name: name, Log: slog.Default()}
-		if o.lasting {
+		if o.config.Lasting {
 			config.Door = door
 		}
 		return web.New(config)
@@ -97,7 +97,7 @@ func (o *runOptions) pages(entry *web.Access) func(*api.Service, *people.Door) h
 
 // webForProxy has a proxy of the file of rights get the pages, where no port has them.
 func (c *commands) webForProxy(o *runOptions, config *server.Config) {
-	if o.lasting && o.rights != "" {
+	if o.config.Lasting && o.config.Rights != "" {
 		config.Web = &server.Web{Handler: o.pages(web.NewAccess("", true))}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -65,6 +66,55 @@ func (c Choice) Set(word string) error {
 	return nil
 }
 
+// Parsed gives a command a flag whose values read takes, one after the other. An error of it may be a *Failure.
+// A default is read at once.
+func Parsed(command *cobra.Command, name, byDefault, help string, read func(text string) error) {
+	p := &parsed{read: read}
+	if byDefault != "" {
+		if err := p.Set(byDefault); err != nil {
+			panic(err)
+		}
+	}
+	command.Flags().Var(p, name, help)
+}
+
+type parsed struct {
+	text string
+	read func(string) error
+}
+
+// String is part of pflag.Value.
+func (p *parsed) String() string { return p.text }
+
+// Type is part of pflag.Value.
+func (*parsed) Type() string { return "string" }
+
+// Set is part of pflag.Value.
+func (p *parsed) Set(text string) error {
+	p.text = text
+	return p.read(text)
+}
+
+// ParametersFlag gives a command the flag --set, as NAME=VALUE.
+func (c *Console) ParametersFlag(command *cobra.Command, values *map[string]string) {
+	help := "give a parameter a value: name=value (may be repeated)"
+	Parsed(command, "set", "", help, func(setting string) error {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || name == "" {
+			return Fail(ExitUsage, "write --set name=value", "--set %s names no value", setting)
+		}
+		if !utf8.ValidString(value) {
+			return Fail(ExitUsage, "", "--set %s: the value %q is not UTF-8", name, value)
+		}
+		if *values == nil {
+			*values = map[string]string{}
+		}
+		(*values)[name] = value
+		return nil
+	})
+	_ = command.RegisterFlagCompletionFunc("set", c.CompleteParameters)
+}
+
 // AnyNumber of arguments may be given.
 const AnyNumber = -1
 
@@ -78,6 +128,9 @@ var (
 
 // FlagError says what a flag takes, where its value was something else.
 func FlagError(_ *cobra.Command, err error) error {
+	if failed, ok := errors.AsType[*Failure](err); ok {
+		return failed
+	}
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err

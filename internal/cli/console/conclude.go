@@ -3,28 +3,10 @@ package console
 import (
 	"context"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"fairway/internal/cli/screen"
 	"fairway/internal/wire"
 )
-
-// Parameters reads what --set says, as NAME=VALUE.
-func Parameters(settings []string) (map[string]string, error) {
-	values := map[string]string{}
-	for _, setting := range settings {
-		name, value, ok := strings.Cut(setting, "=")
-		if !ok || name == "" {
-			return nil, Fail(ExitUsage, "write --set name=value", "--set %s names no value", setting)
-		}
-		if !utf8.ValidString(value) {
-			return nil, Fail(ExitUsage, "", "--set %s: the value %q is not UTF-8", name, value)
-		}
-		values[name] = value
-	}
-	return values, nil
-}
 
 // Asking asks a server, or the records of a run.
 type Asking func(context.Context, wire.WorkflowClient) error

@@ -24,14 +24,14 @@ import (
 
 // SubmitOptions are the flags of submit.
 type SubmitOptions struct {
-	Set       []string
-	Until     string
-	KeepGoing bool
-	Results   string
-	key       string
-	upload    []string
-	watch     bool
-	Scales    workflow.Scales
+	Parameters map[string]string
+	Until      string
+	KeepGoing  bool
+	Results    string
+	key        string
+	upload     []string
+	watch      bool
+	Scales     workflow.Scales
 
 	WaitAnyway bool
 	NoReuse    bool
@@ -76,7 +76,7 @@ can also be a recorded trace in WfFormat (JSON).`,
 // SubmissionFlags are those of what is submitted.
 func (c *Commands) SubmissionFlags(command *cobra.Command, o *SubmitOptions) {
 	flags := command.Flags()
-	flags.StringArrayVar(&o.Set, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	c.ParametersFlag(command, &o.Parameters)
 	flags.StringVar(&o.Until, "until", "", "run only up to this step, or up to the step that writes this file")
 	flags.BoolVar(&o.KeepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringVar(&o.Results, "results", "", "put the results into this `place` instead of results/ of the server: a "+
@@ -90,7 +90,6 @@ func (c *Commands) SubmissionFlags(command *cobra.Command, o *SubmitOptions) {
 	flags.StringVar(&o.key, "key", "",
 		"a `name` for this submission: a repeated one answers with the same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
-	_ = command.RegisterFlagCompletionFunc("set", c.CompleteParameters)
 }
 
 // PriorityHelp is the help of --priority.
@@ -116,29 +115,18 @@ func Submission(file, dir string, o *SubmitOptions) (*wire.SubmitWorkflowRequest
 		return nil, console.Fail(console.ExitBadFile, "name the workflow file: fairway submit FILE",
 			"cannot read the workflow: %w", err)
 	}
-	values, err := console.Parameters(o.Set)
-	if err != nil {
-		return nil, err
-	}
 	workflow, err := wfformat.ParseEither(file, text, o.Scales)
 	if err != nil {
 		return nil, &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
-	if workflow, err = workflow.With(values); err != nil {
-		return nil, &console.Failure{Code: console.ExitBadFile, Err: err}
-	}
-	if o.Until != "" {
-		if _, err = workflow.Until(o.Until); err != nil {
-			return nil, &console.Failure{Code: console.ExitNotFound, Err: err}
-		}
-	}
-	if _, err := workflow.Raised(int(o.Priority)); err != nil {
-		return nil, &console.Failure{Code: console.ExitUsage, Err: err}
+	if _, err = console.Chosen(workflow, o.Parameters, o.Until, o.Priority); err != nil {
+		return nil, err
 	}
 	request := &wire.SubmitWorkflowRequest{
 		Priority: o.Priority,
-		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.Until, KeepGoing: o.KeepGoing,
-		Results: o.Results, Key: o.key, WaitAnyway: o.WaitAnyway, NoReuse: o.NoReuse,
+		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: o.Parameters, Until: o.Until,
+		KeepGoing: o.KeepGoing,
+		Results:   o.Results, Key: o.key, WaitAnyway: o.WaitAnyway, NoReuse: o.NoReuse,
 	}
 	if wfformat.Is(text) {
 		request.TimeScale, request.SizeScale = &o.Scales.TimeScale, &o.Scales.SizeScale

@@ -1,6 +1,6 @@
 //go:build linux
 
-package cli
+package provision
 
 import (
 	"context"
@@ -10,17 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/cli/console"
-	"fairway/internal/cli/screen"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/gpu"
-	"fairway/internal/provision"
 	"fairway/internal/quantity"
+	"fairway/internal/server/folder"
 	"fairway/internal/taskqueue"
 )
 
@@ -31,8 +27,6 @@ type capacity struct {
 	each   taskqueue.Resources // what one pilot has
 	tools  []string            // that steps name, as far as they are found
 	gpus   []gpu.Device        // of the machine, where a step needs some
-	// findsTools says that jobs to come may name others.
-	findsTools bool
 }
 
 // diskShare of what is free is for sandboxes: other programs write too, and a
@@ -42,16 +36,16 @@ const diskShare = 0.9
 // memoryShare of the machine is for jobs; the rest is left to the system.
 const memoryShare = 0.9
 
-// capacityFor divides the machine among pilots: as many as are asked for, else
+// capacity divides the machine among pilots: as many as are asked for, else
 // one for each processor, or fewer where a step needs more than such a pilot
 // would have.
-func capacityFor(ctx context.Context, work *workflow.Workflow, o *runOptions) (*capacity, error) {
-	whole, err := wholeMachine(o)
+func (p *plan) capacity(ctx context.Context) (*capacity, error) {
+	whole, err := p.wholeMachine()
 	if err != nil {
 		return nil, err
 	}
-	c := &capacity{pilots: o.pilots}
-	if c.gpus, err = gpusFor(ctx, work, o); err != nil {
+	c := &capacity{pilots: p.Pilots}
+	if c.gpus, err = p.findGPUs(ctx); err != nil {
 		return nil, err
 	}
 	if n := int64(len(c.gpus)); n > 0 {
@@ -64,30 +58,33 @@ func capacityFor(ctx context.Context, work *workflow.Workflow, o *runOptions) (*
 		}
 	}
 	if c.pilots == 0 {
-		needs := func(d workflow.Demand) taskqueue.Resources { return d.Needs }
-		c.pilots = taskqueue.PilotsFor(whole, console.Each(append(work.Demands(), o.demands...), needs))
+		var needs []taskqueue.Resources
+		for _, d := range slices.Concat(p.demands, p.Demands) {
+			needs = append(needs, d.Needs)
+		}
+		c.pilots = taskqueue.PilotsFor(whole, needs)
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil
 }
 
-// gpusFor finds the GPUs of this machine, if a step needs some.
-func gpusFor(ctx context.Context, work *workflow.Workflow, o *runOptions) ([]gpu.Device, error) {
-	needed := o.countable[quantity.GPU] > 0 || slices.ContainsFunc(work.Demands(),
+// findGPUs finds the GPUs of this machine, if a step needs some.
+func (p *plan) findGPUs(ctx context.Context) ([]gpu.Device, error) {
+	needed := p.Has[quantity.GPU] > 0 || slices.ContainsFunc(p.demands,
 		func(d workflow.Demand) bool { return d.Needs.Countable[quantity.GPU] > 0 || d.Needs.GPUShare > 0 })
-	if !needed || !o.runsLocally() {
+	if !needed || !p.runsLocally() {
 		return nil, nil
 	}
 	_, devices, err := gpu.Find(ctx)
 	return devices, err
 }
 
-func wholeMachine(o *runOptions) (taskqueue.Resources, error) {
-	memory, err := provision.MemoryOfMachine()
+func (p *plan) wholeMachine() (taskqueue.Resources, error) {
+	memory, err := MemoryOfMachine()
 	if err != nil {
 		return taskqueue.Resources{}, err
 	}
-	disk, err := diskOfSandboxes(o.folder)
+	disk, err := p.diskOfSandboxes()
 	if err != nil {
 		return taskqueue.Resources{}, err
 	}
@@ -95,34 +92,20 @@ func wholeMachine(o *runOptions) (taskqueue.Resources, error) {
 		MilliCPUs: int64(runtime.NumCPU()) * 1000,
 		Memory:    int64(float64(memory) * memoryShare),
 		Disk:      int64(diskShare * float64(disk)),
-		Countable: o.countable,
+		Countable: p.Has,
 	}, nil
 }
 
 // diskOfSandboxes is how many bytes are free where attempts will run: their
 // folder may be on a disk of its own.
-func diskOfSandboxes(folder string) (int64, error) {
+func (p *plan) diskOfSandboxes() (int64, error) {
 	var disk unix.Statfs_t
-	err := unix.Statfs(filepath.Join(folder, console.StateFolder, "sandbox"), &disk)
+	err := unix.Statfs(filepath.Join(p.config.Folder, folder.StateFolder, "sandbox"), &disk)
 	if errors.Is(err, unix.ENOENT) {
-		err = unix.Statfs(folder, &disk)
+		err = unix.Statfs(p.config.Folder, &disk)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("free space in %s: %w", screen.DisplayPath(folder), err)
+		return 0, fmt.Errorf("free space in %s: %w", p.Shown(p.config.Folder), err)
 	}
 	return int64(disk.Bavail) * disk.Bsize, nil
-}
-
-func counts(settings []string) (map[string]int64, error) {
-	values := map[string]int64{}
-	for _, setting := range settings {
-		name, text, _ := strings.Cut(setting, "=")
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 || name == "" {
-			return nil, console.Fail(console.ExitUsage, "write --has name=number, such as --has gpu=1",
-				"--has %s gives no number", setting)
-		}
-		values[name] = n
-	}
-	return values, nil
 }

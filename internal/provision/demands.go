@@ -1,6 +1,6 @@
 //go:build linux
 
-package cli
+package provision
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/cli/screen"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
@@ -22,25 +21,16 @@ import (
 )
 
 // checkDemands refuses a workflow with a step that no pilot of the run could ever run, as far
-// as that is known before one has come. It notes the tools that this machine has. limits are those of
-// the server, over all runs; what they or the workflow limit no pilot needs to have.
-func checkDemands(
-	work *workflow.Workflow, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
-) error {
-	var problems yamlfile.Problems
-	var tools []string
-	for _, demand := range work.Demands() {
+// as that is known before one has come. It notes the tools that this machine has.
+func (p *plan) checkDemands(c *capacity, sites []*site.Site) error {
+	work, problems, tools := p.config.Workflow, yamlfile.Problems(nil), []string(nil)
+	for _, demand := range p.demands {
 		tools = append(tools, demand.Tools...)
-		for _, l := range unserved(demand, o, c, sites, server.LimitsOf(work.Limits, limits)) {
-			problems = append(problems, yamlfile.Problem{
-				File: work.File, Line: demand.Line, Column: 1,
-				What: fmt.Sprintf("step %q %s", demand.Step, l.what), Instead: l.instead,
-			})
-		}
+		problems = append(problems, problemsOf(work, demand, p.unserved(demand, c, sites, work.Limits))...)
 	}
 	slices.Sort(tools)
 	c.tools = c.toolsThere(slices.Compact(tools))
-	if len(problems) > 0 && !o.waitAnyway {
+	if len(problems) > 0 && !p.config.WaitAnyway {
 		return problems
 	}
 	return nil
@@ -48,19 +38,19 @@ func checkDemands(
 
 // unserved is what all places lack where a step or a job could run; nothing if one of them does not.
 // limits are those over all jobs: what they name no pilot needs to have.
-func unserved(
-	demand workflow.Demand, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+func (p *plan) unserved(
+	demand workflow.Demand, c *capacity, sites []*site.Site, limits map[string]int64,
 ) []shortage {
 	if beyond := beyondLimits(demand, limits); len(beyond) > 0 {
 		return beyond
 	}
 	demand.Needs = ofPilots(demand.Needs, limits)
 	var lacking [][]shortage // of each place
-	if o.runsLocally() {
+	if p.runsLocally() {
 		lacking = append(lacking, c.lacks(demand))
 	}
 	for _, s := range sites {
-		lacking = append(lacking, siteLacks(s, demand))
+		lacking = append(lacking, p.siteLacks(s, demand))
 	}
 	if slices.ContainsFunc(lacking, func(of []shortage) bool { return len(of) == 0 }) {
 		return nil
@@ -70,25 +60,25 @@ func unserved(
 
 // refuseUnserved refuses steps and jobs that are submitted to a server, and that no pilot of it could
 // ever run. limits are those over all jobs.
-func refuseUnserved(
-	demands []workflow.Demand, limits map[string]int64, waitAnyway bool, o *runOptions, c *capacity, sites []*site.Site,
+func (p *plan) refuseUnserved(
+	demands []workflow.Demand, limits map[string]int64, waitAnyway bool, c *capacity, sites []*site.Site,
 ) error {
 	for _, demand := range demands {
 		who := "it"
 		if demand.Line > 0 {
 			who = fmt.Sprintf("line %d: step %q", demand.Line, demand.Step)
 		}
-		if demand.Strict && o.lasting && !o.strict {
+		if demand.Strict && p.config.Lasting && !p.Strict {
 			return fmt.Errorf("%s asks for a strict sandbox, and this server is without: start it with --strict-sandboxes", who)
 		}
-		if err := refuseVariables(demand, who, o); err != nil {
+		if err := p.refuseVariables(demand, who); err != nil {
 			return err
 		}
 		if beyond := beyondLimits(demand, limits); len(beyond) > 0 { // no pilot would help
 			return fmt.Errorf("%s %s", who, beyond[0].what)
 		}
 		var lacks []string
-		for _, l := range unserved(demand, o, c, sites, limits) {
+		for _, l := range p.unserved(demand, c, sites, limits) {
 			lacks = append(lacks, fmt.Sprintf("%s (%s)", l.what, l.instead))
 		}
 		if len(lacks) > 0 && !waitAnyway {
@@ -125,37 +115,30 @@ func ofPilots(needs taskqueue.Resources, limits map[string]int64) taskqueue.Reso
 	return needs
 }
 
-// checkSites returns what is wrong in a file of sites.
-func checkSites(file string, data []byte) error {
-	_, err := site.Parse(file, data)
-	return err
-}
-
-// checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
-// that needs what no site that is described has.
-func (c *commands) checkNeeds(work *workflow.Workflow, folder string, sites []string) error {
-	o := newRunOptions()
-	o.folder, o.sites = folder, sites
-	described, err := farSites(context.Background(), o)
-	if len(sites) == 0 {
+// CheckNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
+// that needs what no site that is described has. Errors are as those of [Provide].
+func CheckNeeds(ctx context.Context, o *Options, work *workflow.Workflow, folder string) error {
+	p := planFor(o, &server.Config{RunConfig: server.RunConfig{Workflow: work, Folder: folder}})
+	described, err := p.farSites(ctx)
+	if len(p.Sites) == 0 {
 		described, err = site.Load(folder)
 	}
 	if err != nil {
 		return err
 	}
 	var problems yamlfile.Problems
-	for _, demand := range work.Demands() {
+	for _, demand := range p.demands {
 		demand.Needs = ofPilots(demand.Needs, work.Limits)
-		if len(sites) == 0 { // it may run on another machine, of which no amount is known
+		if len(p.Sites) == 0 { // it may run on another machine, of which no amount is known
 			demand.Needs = taskqueue.Resources{Countable: demand.Needs.Countable, GPUShare: demand.Needs.GPUShare}
 		}
-		if len(sites) == 0 && len(demand.Needs.Countable) == 0 && demand.Needs.GPUShare == 0 {
+		if len(p.Sites) == 0 && len(demand.Needs.Countable) == 0 && demand.Needs.GPUShare == 0 {
 			continue
 		}
 		lacking := []shortage{}
-		fits := slices.Contains(sites, server.LocalSite)
+		fits := slices.Contains(p.Sites, server.LocalSite)
 		for _, s := range described {
-			l := siteLacks(s, demand)
+			l := p.siteLacks(s, demand)
 			fits = fits || len(l) == 0
 			lacking = append(lacking, l...)
 		}
@@ -169,12 +152,7 @@ func (c *commands) checkNeeds(work *workflow.Workflow, folder string, sites []st
 		if fits {
 			continue
 		}
-		for _, l := range lacking {
-			problems = append(problems, yamlfile.Problem{
-				File: work.File, Line: demand.Line, Column: 1, What: fmt.Sprintf("step %q %s", demand.Step, l.what),
-				Instead: l.instead,
-			})
-		}
+		problems = append(problems, problemsOf(work, demand, lacking)...)
 	}
 	if len(problems) > 0 {
 		return problems
@@ -204,6 +182,17 @@ func (c *capacity) hasTool(tool string) bool {
 // shortage is what a step needs and a pilot could never have, and what to do about it.
 type shortage struct{ what, instead string }
 
+// problemsOf are what the step of a demand lacks, as problems of the file.
+func problemsOf(work *workflow.Workflow, demand workflow.Demand, lacking []shortage) (problems yamlfile.Problems) {
+	for _, l := range lacking {
+		problems = append(problems, yamlfile.Problem{
+			File: work.File, Line: demand.Line, Column: 1, What: fmt.Sprintf("step %q %s", demand.Step, l.what),
+			Instead: l.instead,
+		})
+	}
+	return problems
+}
+
 func (c *capacity) lacks(demand workflow.Demand) (lacking []shortage) {
 	for _, tool := range demand.Tools {
 		if c.hasTool(tool) {
@@ -232,10 +221,10 @@ func (c *capacity) lacks(demand workflow.Demand) (lacking []shortage) {
 		func(name string) string { return "say what this machine has with --has " + name + "=N" })...)
 }
 
-func siteLacks(s *site.Site, demand workflow.Demand) []shortage {
+func (p *plan) siteLacks(s *site.Site, demand workflow.Demand) []shortage {
 	more := "ask for less, or choose another --site"
 	if s.File != "" {
-		more = fmt.Sprintf("ask for less, or change %s:%d", screen.DisplayPath(s.File), s.Line)
+		more = fmt.Sprintf("ask for less, or change %s:%d", p.Shown(s.File), s.Line)
 	}
 	lacking := tooManyTasks(demand, siteHas(s), s.MaxPilots, s.MaxPilots, "the site "+s.Name, more)
 	return append(lacking, amounts(demand.Needs, siteHas(s), fmt.Sprintf("a pilot of the site %s has", s.Name), more,

@@ -1,6 +1,6 @@
 //go:build linux
 
-package cli
+package provision
 
 import (
 	"fmt"
@@ -13,27 +13,27 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// variablesOf are the variables of the environment of this process that jobs may name: those that the
+// variables are the variables of the environment of this process that jobs may name: those that the
 // steps of the workflow name or, for a server that lasts, those under --environment. The error
 // names steps whose variables are not set.
-func variablesOf(work *workflow.Workflow, o *runOptions) (map[string][]byte, error) {
+func (p *plan) variables() (map[string][]byte, error) {
 	values := map[string][]byte{}
-	if o.lasting {
+	if p.config.Lasting {
 		for _, entry := range os.Environ() {
 			name, value, _ := strings.Cut(entry, "=")
-			if handsOver(o, name) {
+			if p.handsOver(name) {
 				values[name] = []byte(value)
 			}
 		}
 		return values, nil
 	}
 	var problems yamlfile.Problems
-	for _, demand := range work.Demands() {
+	for _, demand := range p.demands {
 		for _, name := range demand.Variables {
 			value, set := os.LookupEnv(name)
 			if !set {
 				problems = append(problems, yamlfile.Problem{
-					File: work.File, Line: demand.Line, Column: 1,
+					File: p.config.Workflow.File, Line: demand.Line, Column: 1,
 					What:    fmt.Sprintf("step %q names the variable %s, which is not set here", demand.Step, name),
 					Instead: fmt.Sprintf("export %s=VALUE first, or write %s=VALUE under variables", name, name),
 				})
@@ -50,17 +50,17 @@ func variablesOf(work *workflow.Workflow, o *runOptions) (map[string][]byte, err
 
 // handsOver reports whether a server that lasts gives a variable of its environment to jobs that
 // name it.
-func handsOver(o *runOptions, name string) bool {
-	return slices.Contains(o.environment, name) ||
-		slices.Contains(o.environment, process.AllVariables) && !strings.HasPrefix(name, "FAIRWAY_")
+func (o *Options) handsOver(name string) bool {
+	return slices.Contains(o.Environment, name) ||
+		slices.Contains(o.Environment, process.AllVariables) && !strings.HasPrefix(name, "FAIRWAY_")
 }
 
 // refuseVariables refuses steps that are submitted to a server that lasts and that name variables which
 // it does not hand over.
-func refuseVariables(demand workflow.Demand, who string, o *runOptions) error {
+func (p *plan) refuseVariables(demand workflow.Demand, who string) error {
 	for _, name := range demand.Variables {
 		_, set := os.LookupEnv(name)
-		if o.lasting && (!set || !handsOver(o, name)) {
+		if p.config.Lasting && (!set || !p.handsOver(name)) {
 			return fmt.Errorf("%s names the variable %s, which this server does not hand over: write %s=VALUE under variables, "+
 				"or start the server with --environment %s", who, name, name, name)
 		}

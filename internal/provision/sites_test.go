@@ -1,11 +1,12 @@
 //go:build linux
 
-package cli
+package provision
 
 import (
 	"testing"
 
 	"fairway/internal/flow/workflow"
+	"fairway/internal/server"
 	"fairway/internal/site"
 )
 
@@ -32,7 +33,8 @@ func TestProcessorsOfPilotsThatNobodyKnows(t *testing.T) {
 			if err != nil {
 				t.Fatal(text, err)
 			}
-			if has := farSite(sites[0], w, newRunOptions()).Site.Pilot.MilliCPUs; has != want[i] {
+			p := planFor(&Options{}, &server.Config{RunConfig: server.RunConfig{Workflow: w}})
+			if has := p.farSite(sites[0]).Site.Pilot.MilliCPUs; has != want[i] {
 				t.Errorf("%s, %s: a pilot is taken to have %d, want %d", described, text, has, want[i])
 			}
 		}

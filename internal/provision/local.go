@@ -1,6 +1,6 @@
 //go:build linux
 
-package cli
+package provision
 
 import (
 	"errors"
@@ -14,39 +14,32 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
-	"fairway/internal/taskqueue"
 )
 
-// localSite is this machine. Pilots are started as there is work for them.
-func localSite(c *capacity) taskqueue.Site {
-	return taskqueue.Site{
-		Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools, FindsTools: c.findsTools,
-	}
-}
-
-func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.System, error) {
+// localPilots starts pilots on this machine, as there is work for them.
+func (p *plan) localPilots(c *capacity) func(string, folder.Layout) (batch.System, error) {
 	return func(address string, folders folder.Layout) (batch.System, error) {
 		config := pilot.Config{
 			Server:      address,
 			Site:        server.LocalSite,
 			SandboxDir:  folders.Sandbox,
 			LogDir:      folders.Logs,
-			Storage:     folders.StorageAt(o.storage),
+			Storage:     folders.StorageAt(p.config.Storage),
 			Element:     folders.Storage,
 			Workflow:    folders.Workflow,
-			WatchInputs: pilot.WatchMode(o.watchInputs),
-			Sandbox:     sandboxMode(o.strict, false),
-			Unsummed:    !slices.ContainsFunc(o.sites, func(name string) bool { return name != server.LocalSite }),
-			Cache:       cacheOf(o, c, folders.Cache),
+			WatchInputs: pilot.WatchMode(p.WatchInputs),
+			Sandbox:     SandboxMode(p.Strict, false),
+			Unsummed:    !slices.ContainsFunc(p.Sites, func(name string) bool { return name != server.LocalSite }),
+			Cache:       p.localCache(c, folders.Cache),
 			MilliCPUs:   c.each.MilliCPUs,
 			Memory:      c.each.Memory,
 			Disk:        c.each.Disk,
 			Countable:   c.each.Countable,
 			Probe:       c.tools,
-			Environment: o.environment,
-			KeepSandbox: o.keepSandbox,
+			Environment: p.Environment,
+			KeepSandbox: p.KeepSandbox,
 		}
-		command, stdin, err := pilotProcess(o)
+		command, stdin, err := p.pilotProcess()
 		if err != nil {
 			return nil, err
 		}
@@ -75,12 +68,12 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 
 // pilotProcess is the command of local pilots, and what they read. Those of a run that ends with its
 // program read what the server reads, so that they end too where the server was killed.
-func pilotProcess(o *runOptions) (command []string, stdin *os.File, err error) {
+func (p *plan) pilotProcess() (command []string, stdin *os.File, err error) {
 	self, err := os.Executable()
-	if err != nil || !o.attached {
-		return []string{self, pilotName}, nil, err
+	if err != nil || !p.Attached {
+		return []string{self, PilotCommand}, nil, err
 	}
-	return []string{self, pilotName, "--" + untilStdinEnds}, os.Stdin, nil
+	return []string{self, PilotCommand, "--" + UntilStdinEnds}, os.Stdin, nil
 }
 
 // tidySystem removes what pilots that had to be killed have left, once all have
@@ -94,12 +87,12 @@ func (s tidySystem) Close() error {
 	return errors.Join(s.Notifier.Close(), pilot.CleanUp(s.sandboxes, slog.New(slog.DiscardHandler)))
 }
 
-// cacheAuto is the word for the cache that runs have without one: see pilot.CacheConfig.Spared.
-const cacheAuto = "auto"
+// CacheAuto is the word for the cache that runs have without one: see pilot.CacheConfig.Spared.
+const CacheAuto = "auto"
 
 // cacheMode is the mode that a word of --cache stands for.
 func cacheMode(word string) string {
-	if word == cacheAuto {
+	if word == CacheAuto {
 		return string(pilot.CacheHost)
 	}
 	return word
@@ -109,16 +102,16 @@ func cacheMode(word string) string {
 // unless a person says how much; the rest is for sandboxes and results.
 const cacheShare = 0.5
 
-func cacheOf(o *runOptions, c *capacity, folder string) pilot.CacheConfig {
-	if o.cache == string(pilot.CacheNone) {
+func (p *plan) localCache(c *capacity, folder string) pilot.CacheConfig {
+	if p.Cache == string(pilot.CacheNone) {
 		return pilot.CacheConfig{Mode: pilot.CacheNone}
 	}
-	space := o.cacheSpace
+	space := p.CacheSpace
 	if space == 0 {
 		space = min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk)))
 	}
 	return pilot.CacheConfig{
-		Mode: pilot.CacheMode(cacheMode(o.cache)), Dir: folder, MaxSpace: space, Policy: eviction.Policy(o.cachePolicy),
-		Spared: o.cache == cacheAuto,
+		Mode: pilot.CacheMode(cacheMode(p.Cache)), Dir: folder, MaxSpace: space, Policy: eviction.Policy(p.CachePolicy),
+		Spared: p.Cache == CacheAuto,
 	}
 }

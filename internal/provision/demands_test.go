@@ -1,6 +1,6 @@
 //go:build linux
 
-package cli
+package provision
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
+	"fairway/internal/server"
 )
 
 // Pilots of this machine are started for jobs that need GPUs of so much memory, if all have it.
@@ -21,16 +22,17 @@ steps:
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := planFor(&Options{}, &server.Config{RunConfig: server.RunConfig{Workflow: w}})
 	c := &capacity{pilots: 1, gpus: []gpu.Device{{UUID: "GPU-1", Memory: 15e9}}}
 	c.each.MilliCPUs, c.each.Countable = 1000, map[string]int64{quantity.GPU: 1}
-	if err := checkDemands(w, &runOptions{}, c, nil, nil); err != nil {
+	if err := p.checkDemands(c, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{quantity.GPUMemory(12e9), "sh"}; !slices.Equal(c.tools, want) {
 		t.Errorf("the machine has %q, want %q", c.tools, want)
 	}
 	c.gpus[0].Memory = 11e9
-	err = checkDemands(w, &runOptions{}, c, nil, nil)
+	err = p.checkDemands(c, nil)
 	if err == nil || slices.Contains(c.tools, quantity.GPUMemory(12e9)) {
 		t.Errorf("less memory is taken for it: %v, %q", err, c.tools)
 	}
