@@ -17,7 +17,7 @@ var passive = []string{
 	"internal/dispatch", "internal/dispatch/rows", "internal/dispatch/fairtree", "internal/dispatch/records",
 	"internal/dispatch/results", "internal/dispatch/estimate",
 	"internal/taskqueue", "internal/explain", "internal/eviction", "internal/flow", "internal/flow/workflow",
-	"internal/flow/pattern", "internal/wfformat",
+	"internal/flow/pattern", "internal/flow/draft", "internal/wfformat",
 	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
 	"internal/rights", "internal/rocrate",
 }

@@ -3,16 +3,13 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/flow"
+	"fairway/internal/cli/survey"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
-	"fairway/internal/yamlfile"
 )
 
 type checkedObject struct {
@@ -123,115 +120,38 @@ func (c *commands) checkWorkflow(
 	if err != nil {
 		return checked, err
 	}
-	listed, err := newListing(folder)
+	listed, err := survey.NewListing(folder)
 	if err != nil {
 		return checked, err
 	}
-	checked, found, err := inspect(work, file, folder, listed, true)
+	found, err := survey.Inputs(work, file, folder, listed, true)
 	if err != nil {
 		return checked, err
 	}
-	checked.Notes = append([]string{}, work.Unnamed()...)
+	checked = checkedObject{
+		File: file, Workflow: work.Name, About: work.About, Steps: work.StepNames(), Inputs: []checkedInput{},
+		Parameters: []parameterObject{}, Notes: append([]string{}, work.Unnamed()...),
+	}
+	for _, p := range work.Parameters {
+		checked.Parameters = append(checked.Parameters, parameterObject(p))
+	}
+	for i := range found {
+		in := found[i].Declared
+		checked.Inputs = append(checked.Inputs, checkedInput{
+			Name: in.Name, Files: found[i].Files + len(in.Sizes), Watched: in.IsOpen(),
+			Left: append([]string{}, found[i].Left...),
+		})
+	}
 	if err := checkNeeds(work, folder, sites); err != nil {
 		return checked, err
 	}
-	if err := refusedJobs(work, file, found); err != nil {
-		return checked, err
+	if err := survey.RefusedJobs(work, file, found); err != nil {
+		return checked, &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
-	if unsurveyed != "" && len(work.Inputs) > 0 {
-		fmt.Fprintln(c.Err, "fairway: "+unsurveyed)
+	if survey.Unsurveyed != "" && len(work.Inputs) > 0 {
+		fmt.Fprintln(c.Err, "fairway: "+survey.Unsurveyed)
 	}
 	return checked, nil
-}
-
-// inspect tells what is in a workflow, and fails where an input has no files or others
-// than it can take. lines asks for the lines of lists too: a run that goes on needs no
-// second look at those that it was fed.
-func inspect(
-	work *workflow.Workflow, file, folder string, listed *listing, lines bool,
-) (checkedObject, []surveyed, error) {
-	var all []surveyed
-	checked := checkedObject{
-		File: file, Workflow: work.Name, About: work.About, Steps: work.StepNames(),
-		Inputs: []checkedInput{}, Parameters: []parameterObject{},
-	}
-	needed := false
-	for _, p := range work.Parameters {
-		checked.Parameters = append(checked.Parameters, parameterObject(p))
-		needed = needed || p.Required
-	}
-	var missing yamlfile.Problems
-	for _, input := range work.Inputs {
-		found := surveyed{input: input, folder: folder, listed: listed, lines: lines}
-		found.survey()
-		all = append(all, found)
-		checked.Inputs = append(checked.Inputs, checkedInput{
-			Name: input.Name, Files: found.files + len(input.Sizes), Watched: input.IsOpen(),
-			Left: append([]string{}, found.left...),
-		})
-		for _, p := range found.problems {
-			if !needed || found.files+found.unfit > 0 {
-				p.File, p.Line, p.Column = file, input.Line, 1
-				missing = append(missing, p)
-			}
-		}
-	}
-	if len(missing) > 0 {
-		return checked, nil, missing
-	}
-	return checked, all, nil
-}
-
-// refusedJobs returns an error if the files that were found would make jobs that cannot
-// be, as far as that is known before any runs: their outputs have names that are taken,
-// or too long.
-func refusedJobs(work *workflow.Workflow, file string, found []surveyed) error {
-	if slices.ContainsFunc(work.Parameters, func(p workflow.Parameter) bool { return p.Required }) {
-		return nil
-	}
-	f, err := flow.New(work)
-	if err != nil {
-		return &console.Failure{Code: console.ExitBadFile, Err: err}
-	}
-	now := time.Now()
-	for i := range found {
-		in := found[i].input
-		if _, err := f.StepToEnd(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
-			return &console.Failure{Code: console.ExitBadFile, Err: err}
-		}
-		if in.IsOpen() || slices.ContainsFunc(in.Globs, workflow.IsURL) {
-			continue
-		}
-		if _, err := f.StepToEnd(now, flow.Closed{Input: in.Name}); err != nil {
-			return &console.Failure{Code: console.ExitBadFile, Err: err}
-		}
-	}
-	var problems yamlfile.Problems
-	for _, why := range f.Refused() {
-		problems = append(problems, yamlfile.Problem{File: file, Line: 1, Column: 1, What: why})
-	}
-	if len(problems) > 0 {
-		return problems
-	}
-	return nil
-}
-
-// surveyed is what an input has on this machine now. No file is read.
-type surveyed struct {
-	input    *workflow.DeclaredInput
-	folder   string // of the workflow
-	listed   *listing
-	lines    bool // those of lists, and the sizes of files, are looked at
-	files    int
-	unfit    int      // what was met that can be no file of the input
-	left     []string // of it, what a run leaves alone
-	problems []yamlfile.Problem
-	arrived  []flow.InputFile // what a run would be fed, of files that are named by paths
-}
-
-func (s *surveyed) add(instead, format string, values ...any) {
-	what := fmt.Sprintf("input %q: ", s.input.Name) + fmt.Sprintf(format, values...)
-	s.problems = append(s.problems, yamlfile.Problem{What: what, Instead: instead})
 }
 
 func (c *commands) printChecked(checked checkedObject) {

@@ -79,7 +79,9 @@ func execute(
 		if asked.HasParent() {
 			hint = fmt.Sprintf("see `%s --help`", asked.CommandPath())
 		}
-		failed = &console.Failure{Code: console.ExitUsage, Err: failed, Hint: hint}
+		if known, ok := errors.AsType[*console.Failure](failed); !ok || known.Hint == "" {
+			failed = &console.Failure{Code: console.ExitUsage, Err: failed, Hint: hint}
+		}
 	}
 	t := console.Describe(failed)
 	c.PrintTrouble(t)

@@ -16,15 +16,6 @@ import (
 // What this program is on other systems than Linux: a client of servers that run there. This file
 // has the few things that the other files of the package want from those that are for Linux alone.
 
-// unsurveyed says that inputs are not looked at; empty: they are.
-const unsurveyed = "the files of the inputs were not looked at: that is done on Linux"
-
-func (*surveyed) survey() {}
-
-type listing struct{}
-
-func newListing(string) (*listing, error) { return nil, nil }
-
 func (c *commands) stopLeft(context.Context, bool) error { return console.NoServer() }
 
 func (c *commands) runCommand() *cobra.Command {

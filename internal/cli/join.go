@@ -12,6 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/cli/call"
 	"fairway/internal/cli/console"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/wire"
@@ -32,8 +33,8 @@ type adding struct {
 
 // submit adds the jobs to the open run of the folder, and waits for them. It is the server if
 // there is none.
-func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, work *workflow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.config.Folder, work)
+func (c *commands) submit(ctx context.Context, o *runOptions, l *call.Call, work *workflow.Workflow) error {
+	jobs, err := l.Jobs(ctx, o.config.Folder, work)
 	if err != nil {
 		return err
 	}

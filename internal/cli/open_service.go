@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"fairway/internal/cli/call"
 	"fairway/internal/cli/console"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/wire"
@@ -35,8 +36,8 @@ func (c *commands) openAtServer(ctx context.Context, o *runOptions) (*wire.Submi
 
 // submitAtServer adds the jobs to the run that --run names, and waits for them. Without one it
 // opens a run for them and closes it again.
-func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, work *workflow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.config.Folder, work)
+func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *call.Call, work *workflow.Workflow) error {
+	jobs, err := l.Jobs(ctx, o.config.Folder, work)
 	if err != nil {
 		return err
 	}

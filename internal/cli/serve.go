@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
+	"fairway/internal/cli/survey"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/provision"
 	"fairway/internal/server"
@@ -235,11 +236,11 @@ func (o *runOptions) readWorkflow(config *server.Config) error {
 		return err
 	}
 	relativeTo := cmp.Or(config.Base, config.Folder)
-	if config.Enumerated, err = newListing(relativeTo); err != nil {
+	if config.Enumerated, err = survey.NewListing(relativeTo); err != nil {
 		return err
 	}
 	config.Workflow = work
-	_, _, err = inspect(work, o.file, relativeTo, config.Enumerated, false)
+	_, err = survey.Inputs(work, o.file, relativeTo, config.Enumerated, false)
 	return err
 }
 

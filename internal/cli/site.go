@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"fairway/internal/bootstrap"
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/process"
 	"fairway/internal/provision"
 	"fairway/internal/quantity"
@@ -274,4 +276,16 @@ func (c *commands) completeSites(*cobra.Command, []string, string) ([]string, co
 	}
 	all, _ := site.Load(folder)
 	return convert.Each(all, func(s *site.Site) string { return s.Name }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// checkSites returns what is wrong in a file of sites.
+func checkSites(file string, data []byte) error {
+	_, err := site.Parse(file, data)
+	return err
+}
+
+// checkNeeds refuses a workflow with a step that the sites could never run.
+func checkNeeds(work *workflow.Workflow, folder string, sites []string) error {
+	o := &provision.Options{Sites: sites, Shown: screen.DisplayPath}
+	return console.OfSites(provision.CheckNeeds(context.Background(), o, work, folder))
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package cli
+package survey
 
 import (
 	"cmp"
@@ -12,49 +12,48 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/flow/workflow"
-	"fairway/internal/provision"
 	"fairway/internal/server/feed"
-	"fairway/internal/site"
 	"fairway/internal/taskqueue"
 )
 
-// unsurveyed says that inputs are not looked at; empty: they are.
-const unsurveyed = ""
+// Unsurveyed says that inputs are not looked at; empty: they are.
+const Unsurveyed = ""
 
-type listing = feed.Enumeration
+// Listing is what was listed of folders, once for all inputs.
+type Listing = feed.Enumeration
 
-func newListing(folder string) (*listing, error) {
+// NewListing is one of what is in a folder.
+func NewListing(folder string) (*Listing, error) {
 	folder, err := filepath.Abs(folder)
 	return feed.NewEnumeration(folder), err
 }
 
-func (s *surveyed) survey() {
-	for i, glob := range s.input.Globs {
+func (s *Input) survey() {
+	for i, glob := range s.Declared.Globs {
 		if !workflow.IsURL(glob) { // a run asks the server
-			s.match(glob, s.input.Patterns[i])
+			s.match(glob, s.Declared.Patterns[i])
 		}
 	}
-	if s.input.URLList != "" {
+	if s.Declared.URLList != "" {
 		s.readList()
 	}
-	if _, err := feed.ReadCatalog(s.folder, s.input.Catalog); err != nil {
+	if _, err := feed.ReadCatalog(s.folder, s.Declared.Catalog); err != nil {
 		s.add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
 	}
 }
 
-func (s *surveyed) match(glob, pattern string) {
-	found, err := s.listed.Glob(s.input, glob)
-	if err != nil && s.input.Watch {
+func (s *Input) match(glob, pattern string) {
+	found, err := s.listed.Glob(s.Declared, glob)
+	if err != nil && s.Declared.Watch {
 		s.misfit(err, "")
 	} else if err != nil {
 		s.add("permit that, or write a pattern that leaves the folder out", "%v", err)
 		return
 	}
-	if folder := feed.OnlyFolders(found); folder != "" && !s.input.Watch && !strings.HasSuffix(glob, "/") {
+	if folder := feed.OnlyFolders(found); folder != "" && !s.Declared.Watch && !strings.HasSuffix(glob, "/") {
 		s.add(feed.InsteadOfFolder(pattern), "%s is a folder", screen.DisplayPath(folder))
 		return
 	}
@@ -62,7 +61,7 @@ func (s *surveyed) match(glob, pattern string) {
 	matched := false
 	for _, path := range found {
 		written := feed.AsWritten(s.folder, glob, path)
-		lfn, fits, err := s.input.LFN(written)
+		lfn, fits, err := s.Declared.LFN(written)
 		matched = matched || fits || err != nil
 		switch {
 		case err != nil:
@@ -70,7 +69,7 @@ func (s *surveyed) match(glob, pattern string) {
 		case !fits:
 		default:
 			info, err := os.Stat(path)
-			if err == nil && info.IsDir() && !s.input.Watch && !strings.HasSuffix(path, "/") {
+			if err == nil && info.IsDir() && !s.Declared.Watch && !strings.HasSuffix(path, "/") {
 				continue // a pattern of files passes over folders
 			}
 			if err == nil && s.lines {
@@ -85,7 +84,7 @@ func (s *surveyed) match(glob, pattern string) {
 			s.misfit(unfit, instead+", or write a pattern that leaves it out")
 		}
 	}
-	if !matched && !s.input.IsOpen() && !s.input.MayBeEmpty {
+	if !matched && !s.Declared.IsOpen() && !s.Declared.MayBeEmpty {
 		why := feed.NothingMatches(s.folder, glob, screen.DisplayPath(inFolder(s.folder, pattern)))
 		says, instead, _ := strings.Cut(why.Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
@@ -93,14 +92,14 @@ func (s *surveyed) match(glob, pattern string) {
 }
 
 // misfit counts a file, or tells why it is none.
-func (s *surveyed) misfit(err error, instead string) {
+func (s *Input) misfit(err error, instead string) {
 	if err == nil {
-		s.files++
+		s.Files++
 		return
 	}
 	s.unfit++
-	if s.input.Watch {
-		s.left = append(s.left, err.Error())
+	if s.Declared.Watch {
+		s.Left = append(s.Left, err.Error())
 		return
 	}
 	if s.unfit <= maxUnfit {
@@ -113,8 +112,8 @@ func (s *surveyed) misfit(err error, instead string) {
 const maxUnfit = 5
 
 // readList looks at a list that is there. A run waits for others.
-func (s *surveyed) readList() {
-	err := feed.Unfit(inFolder(s.folder, s.input.URLList))
+func (s *Input) readList() {
+	err := feed.Unfit(inFolder(s.folder, s.Declared.URLList))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return
@@ -126,7 +125,7 @@ func (s *surveyed) readList() {
 	}
 	find := feed.NewFinder(s.folder, nil)
 	find.Brief = true
-	found, err := find.List(context.Background(), s.input, true, nil)
+	found, err := find.List(context.Background(), s.Declared, true, nil)
 	if err == nil {
 		err = found.Err()
 	}
@@ -140,16 +139,4 @@ func inFolder(folder, path string) string {
 		return path
 	}
 	return filepath.Join(folder, path)
-}
-
-// checkSites returns what is wrong in a file of sites.
-func checkSites(file string, data []byte) error {
-	_, err := site.Parse(file, data)
-	return err
-}
-
-// checkNeeds refuses a workflow with a step that the sites could never run.
-func checkNeeds(work *workflow.Workflow, folder string, sites []string) error {
-	o := &provision.Options{Sites: sites, Shown: screen.DisplayPath}
-	return console.OfSites(provision.CheckNeeds(context.Background(), o, work, folder))
 }

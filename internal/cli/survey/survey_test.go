@@ -1,4 +1,4 @@
-package cli
+package survey
 
 import (
 	"testing"
@@ -24,11 +24,11 @@ steps:
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	listed, err := newListing(folder)
+	listed, err := NewListing(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := surveyed{input: f.Inputs()[0], folder: folder, listed: listed}
+	found := Input{Declared: f.Inputs()[0], folder: folder, listed: listed}
 	if found.survey(); len(found.problems) != 1 {
 		t.Errorf("%v; want one, of the path", found.problems)
 	}
