@@ -4,22 +4,29 @@ import (
 	"go/ast"
 	"go/token"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// This is the one list of them.
+// This is the one list of them. Each imports only those of our packages that stand before it.
 //
 // A passive package is stepped by one caller at a time, gets the time as an
 // argument and returns effects as data, so that a seed reproduces a run
 // exactly and the server, the simulator and the tests run the same code.
 var passive = []string{
-	"internal/dispatch", "internal/dispatch/rows", "internal/dispatch/fairtree", "internal/dispatch/records",
-	"internal/dispatch/results", "internal/dispatch/estimate",
-	"internal/taskqueue", "internal/explain", "internal/eviction", "internal/flow", "internal/flow/workflow",
-	"internal/flow/pattern", "internal/flow/draft", "internal/wfformat",
-	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
-	"internal/rights", "internal/rocrate",
+	"lib/fifo", "internal/logical", "internal/quantity", "internal/legible", "internal/shelltext", "internal/yamlfile",
+	"internal/eviction", "internal/taskqueue", "internal/explain", "internal/rights", "internal/rocrate",
+	"internal/dispatch/rows", "internal/dispatch/fairtree", "internal/dispatch/records",
+	"internal/dispatch/results", "internal/dispatch/estimate", "internal/dispatch",
+	"internal/flow/pattern", "internal/flow/workflow", "internal/flow/draft", "internal/flow", "internal/wfformat",
+}
+
+// outside is what a passive package does not import itself, and why.
+var outside = map[string]string{
+	"os": "it does no I/O", "net": "it does no I/O", "net/http": "it does no I/O", "syscall": "it does no I/O",
+	"sync": "it has one caller at a time", "sync/atomic": "it has one caller at a time", "context": "it does not wait",
+	"log": "it returns effects", "log/slog": "it returns effects", "crypto/rand": "a seed must reproduce a run",
 }
 
 // impure is what a passive package does not call, and why.
@@ -35,19 +42,22 @@ var impure = func() map[string]string {
 	return all
 }()
 
-func isPassive(folder string) bool {
-	for _, p := range passive {
-		if folder == p {
-			return true
-		}
-	}
-	return false
-}
+func isPassive(folder string) bool { return slices.Contains(passive, folder) }
 
 func TestPassivePackages(t *testing.T) {
 	eachSource(t, func(s *source) {
 		if !isPassive(s.folder) || s.test() {
 			return
+		}
+		for _, imported := range s.syntax.Imports {
+			path := strings.Trim(imported.Path.Value, `"`)
+			ours, inside := strings.CutPrefix(path, "fairway/")
+			switch why := outside[path]; {
+			case inside && slices.Index(passive, ours) > slices.Index(passive, s.folder):
+				complain(t, imported, "a passive package imports only those before it in the list")
+			case why != "" && s.folder+" "+path != "internal/rights context": // which carries a principal
+				complain(t, imported, "a passive package does not import "+path+": "+why)
+			}
 		}
 		ast.Inspect(s.syntax, func(node ast.Node) bool {
 			switch n := node.(type) {
