@@ -48,7 +48,7 @@ func newFileSet(n notices.Notifier, interval, recheck time.Duration) *fileSet {
 
 func (fs *fileSet) kind() Kind[FileQuery, FileState] {
 	return Kind[FileQuery, FileState]{
-		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.Nudge, Concurrent: true, apart: true,
+		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.Nudge, Concurrent: true, slowBlock: true,
 	}
 }
 

@@ -90,7 +90,7 @@ type Kind[Req, Res any] struct {
 	// Syscalls tells how many system calls the callbacks have made, for metrics.
 	Syscalls func() uint64
 
-	apart bool // Block may take long to return: a thread of the pool calls it, and no waiter
+	slowBlock bool // Block may take long to return: a thread of the pool calls it, and no waiter
 }
 
 // DefaultInterval is the polling interval of kinds that name none.
@@ -193,7 +193,7 @@ func (h *Handle[Req, Res]) hooks() hooks {
 	k := &h.kind
 	hk := hooks{
 		name: k.Name, blocking: way{arm: k.Arm, block: k.Block, unblock: k.Unblock, concurrent: k.Concurrent},
-		each: k.BlockEach != nil, apart: k.apart,
+		each: k.BlockEach != nil, slowBlock: k.slowBlock,
 		interval: k.Interval, eager: k.eagerness(), reaction: k.Reaction, priority: k.Priority, strategy: k.Strategy,
 		syscalls: k.Syscalls,
 		add:      h.add, remove: h.remove, everybody: h.everybody,
@@ -247,7 +247,7 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 	if err := h.src.join(&r.entry); err != nil {
 		return none, fmt.Errorf("wait for %s: %w", h.kind.Name, err)
 	}
-	if h.kind.BlockEach != nil && !h.src.together(false) {
+	if h.kind.BlockEach != nil && !h.src.detectAsGroup(false) {
 		h.blockEach(ctx, r)
 	}
 	if err := r.await(ctx); err != nil {
@@ -265,7 +265,7 @@ func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) 
 		h.src.callEach(func() { r.each.once.Do(func() { h.callEach(ctx, r) }) })
 	})
 	if !started {
-		h.src.together(true)
+		h.src.detectAsGroup(true)
 	}
 }
 

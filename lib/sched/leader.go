@@ -68,7 +68,7 @@ const linger = 50 * time.Millisecond
 // elect makes the waiter of e the leader, if there is none and there is a thread
 // left for it in the pool. calls is held.
 func (src *source) elect(e *entry) bool {
-	if src.led.Load() || src.apart || !src.s.pool.seize() {
+	if src.led.Load() || src.slowBlock || !src.s.pool.seize() {
 		return false
 	}
 	src.led.Store(true)

@@ -19,7 +19,7 @@ type hooks struct {
 	blocking  way    // by the callbacks of the kind
 	listening way    // by its trigger
 	each      bool   // BlockEach instead of Block
-	apart     bool   // Block may take long: no waiter leads
+	slowBlock bool   // Block may take long: no waiter leads
 	free      func() // frees what the kind holds, at its end; nil: nothing
 	interval  time.Duration
 	eager     time.Duration // 0: never polled without a pause
@@ -169,9 +169,9 @@ func (src *source) startPolling() {
 	}
 }
 
-// together has a source that could block for each request detect them together, by its trigger or
+// detectAsGroup has a source that could block for each request detect them together, by its trigger or
 // by polling, if that is better or there is no other way.
-func (src *source) together(must bool) bool {
+func (src *source) detectAsGroup(must bool) bool {
 	src.calls.Lock()
 	defer src.unlock()
 	blocks := src.wantsBlock()

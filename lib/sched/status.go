@@ -92,7 +92,7 @@ func NewStatus[K comparable, V any](s *Scheduler, c StatusConfig[K, V]) *Status[
 	}
 	st := &Status[K, V]{config: c, s: s, nudged: make(chan struct{}, 1), answers: make(map[K]Answer[V])}
 	st.h = Register(s, Kind[statusQuery[K, V], Answer[V]]{
-		Name: c.Name, Group: st.group, Block: st.block, Unblock: st.nudge, Concurrent: true, apart: true,
+		Name: c.Name, Group: st.group, Block: st.block, Unblock: st.nudge, Concurrent: true, slowBlock: true,
 	})
 	return st
 }

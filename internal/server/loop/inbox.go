@@ -44,7 +44,7 @@ type Request struct {
 	// wrong: taskqueue.ErrRefused, ErrReloaded, ErrEnded. It must not block.
 	Done func(error)
 
-	end func(*Ending) // runs in the loop with Ask
+	toEnding func(*Ending) // runs in the loop with Ask
 
 	refused func(error) // instead of Ask; unlike Done it is not told of success
 
@@ -61,7 +61,7 @@ func (r *Request) changes() bool {
 
 // asks reports whether a request is a question only. Who follows the run asks when
 // something has changed, so a question that counted as a change would bring the next.
-func (r *Request) asks() bool { return r.Ask != nil && r.end == nil && !r.changes() }
+func (r *Request) asks() bool { return r.Ask != nil && r.toEnding == nil && !r.changes() }
 
 func (r *Request) finish(err error) {
 	if r.Done != nil {
@@ -233,17 +233,17 @@ func (i *Inbox) Query(ctx context.Context, ask func(*state.Cores)) error {
 
 // Fail ends the run for a reason that no retry repairs.
 func (i *Inbox) Fail(ctx context.Context, err error) error {
-	return i.Send(ctx, &Request{end: func(e *Ending) { e.fail(err) }})
+	return i.Send(ctx, &Request{toEnding: func(e *Ending) { e.fail(err) }})
 }
 
 // Note tells a person of something that went another way than the workflow says.
 func (i *Inbox) Note(ctx context.Context, text string) error {
-	return i.Send(ctx, &Request{end: func(e *Ending) { e.Note(text) }})
+	return i.Send(ctx, &Request{toEnding: func(e *Ending) { e.Note(text) }})
 }
 
 // GiveUp lets the run end without a file that cannot be published.
 func (i *Inbox) GiveUp(ctx context.Context, file taskqueue.FileRef, err error) error {
-	return i.Send(ctx, &Request{end: func(e *Ending) { e.giveUp(file, err) }})
+	return i.Send(ctx, &Request{toEnding: func(e *Ending) { e.giveUp(file, err) }})
 }
 
 // Lose says of a file that is to be published that its stored file is lost. It is handed
@@ -252,7 +252,7 @@ func (i *Inbox) Lose(ctx context.Context, file taskqueue.LostFile) error {
 	return i.Deliver(ctx, func() *Request {
 		return &Request{
 			Dispatch: []taskqueue.Input{taskqueue.LoseFiles{Files: []taskqueue.LostFile{file}}},
-			end:      func(e *Ending) { e.lose(&file) },
+			toEnding: func(e *Ending) { e.lose(&file) },
 		}
 	})
 }

@@ -368,8 +368,8 @@ func (l *Loop) take(r *Request) {
 	if r.Ask != nil {
 		l.Dispatch.At(state.Now(), func() { r.Ask(cores) })
 	}
-	if r.end != nil {
-		l.tell(run, r.end)
+	if r.toEnding != nil {
+		l.tell(run, r.toEnding)
 	}
 	switch {
 	case r.add != nil && refused == nil:

@@ -204,7 +204,7 @@ func TestATurnLooksAtTheRunsThatChange(t *testing.T) {
 	if l.all || len(l.touched) > 0 {
 		t.Error("a call of a pilot that changes nothing of runs has all of them looked at")
 	}
-	l.take(&Request{Run: 2, end: func(*Ending) {}})
+	l.take(&Request{Run: 2, toEnding: func(*Ending) {}})
 	if l.all || len(l.touched) != 1 || l.touched[0] != l.runs[2] {
 		t.Errorf("a request about run 2 has %v looked at", l.touched)
 	}

@@ -49,7 +49,7 @@ func TestQuestionsAreNoNews(t *testing.T) {
 		"a question":          {[]*Request{question}, false},
 		"two questions":       {[]*Request{question, question}, false},
 		"a wake-up":           {[]*Request{{}}, true},
-		"a note":              {[]*Request{{end: func(e *Ending) { e.Note("text") }}}, true},
+		"a note":              {[]*Request{{toEnding: func(e *Ending) { e.Note("text") }}}, true},
 		"a question and more": {[]*Request{question, {Prepare: func(*state.Cores, *Request) error { return nothing }}}, true},
 	} {
 		changed := l.Changes()

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-func shelfOf(place string) (storage.Element, error) { return elements.Shelf(place) }
+func shelfOf(place string) (storage.Element, error) { return elements.Publishing(place) }
 
 // ShownPlace is where results are published, for a person; an empty place is the
 // results folder.

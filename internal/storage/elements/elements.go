@@ -37,9 +37,9 @@ func New(roots storage.Roots, sleep storage.Sleep) storage.Schemes {
 	return all
 }
 
-// Shelf returns what changes the contents of names in the element of a PFN: a
+// Publishing returns what changes the contents of names in the element of a PFN: a
 // [storage.Renamer] or a [storage.Conditional]. It tries nothing again.
-func Shelf(pfn string) (storage.Element, error) {
+func Publishing(pfn string) (storage.Element, error) {
 	scheme := storage.Scheme(pfn)
 	if scheme == "file" {
 		return storage.File{}, nil

@@ -252,7 +252,7 @@ func TestAllSchemesAreKnownEverywhere(t *testing.T) {
 			if all[scheme] == nil || storage.ProtocolOf(strings.ToUpper(scheme)+"://h") != protocol {
 				t.Errorf("no element knows %s", scheme)
 			}
-			if _, err := Shelf(pfn); err != nil {
+			if _, err := Publishing(pfn); err != nil {
 				t.Error(err)
 			}
 			if _, err := NewURLs().Of(t.Context(), pfn, time.Minute); errors.Is(err, storage.ErrScheme) {
