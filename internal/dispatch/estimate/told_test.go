@@ -31,6 +31,7 @@ func TestReadsLearnFromOnePlaceAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Unix(1000, 0)
 			var r Reads
+			r.Learn(&taskqueue.Usage{StageInStart: began, Start: began.Add(time.Hour)}) // which read nothing
 			r.Learn(&taskqueue.Usage{
 				StageInStart: began, Start: began.Add(c.took), BytesStaged: c.staged, BytesRemote: c.remote,
 			})
@@ -55,6 +56,32 @@ func TestRestWhereTimesAreSpread(t *testing.T) {
 		if got := r.rest(age); math.Abs(got-want) > 1e-9 {
 			t.Errorf("after %v s are left %v; want %v", age, got, want)
 		}
+	}
+}
+
+// Where a few take very long, the past tells nothing.
+func TestRestWhereTimesAreVerySpread(t *testing.T) {
+	var r times
+	r.time.Add(9*0+100, 10)
+	r.square.Add(100*100, 10)
+	for age, want := range map[float64]float64{0: 10, 5: 10, 10: 10, 30: 20} {
+		if got := r.rest(age); math.Abs(got-want) > 1e-9 {
+			t.Errorf("after %v s are left %v; want %v", age, got, want)
+		}
+	}
+}
+
+// The last terms count most: of those before the last 32 little more than a third is left.
+func TestMeansFollowTheLastTerms(t *testing.T) {
+	var m Mean
+	for range 1000 {
+		m.Add(0, 1)
+	}
+	for range averaged {
+		m.Add(1, 1)
+	}
+	if got, want := m.Value(), 1-math.Pow(1-1.0/averaged, averaged); math.Abs(got-want) > 1e-6 {
+		t.Errorf("the mean is %v; want %v", got, want)
 	}
 }
 

@@ -33,6 +33,7 @@ func TestPartsAreClosed(t *testing.T) {
 func TestManifestsAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}, {"size": 2}]}`: "",
+		`{"tasks": 2, "iteration": 1, "parts": [{"size": 1}, {"size": 2}]}`: "",
 		`{"tasks": 2, "iteration": 0, "parts": [{"size": 1}, {"size": 2}]}`: "iteration 0 with 2 parts of 2",
 		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}]}`:              "iteration 3 with 1 parts of 2",
 		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}, {"size": 0}]}`: "a part has 0 bytes",

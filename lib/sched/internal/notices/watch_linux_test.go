@@ -174,6 +174,21 @@ func TestFoldersThatTellOfNothing(t *testing.T) {
 	}
 }
 
+// What the machine's own disks and memory have is not taken for what others change unnoticed.
+func TestFileSystemsOfThisMachine(t *testing.T) {
+	own := []int64{unix.EXT4_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.XFS_SUPER_MAGIC,
+		unix.BTRFS_SUPER_MAGIC}
+	var st unix.Statfs_t
+	for _, folder := range []string{t.TempDir(), "/dev", "/"} {
+		if err := unix.Statfs(folder, &st); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(own, int64(st.Type)) && remoteFileSystem(folder) {
+			t.Errorf("%s, of type %x, is taken for remote", folder, st.Type)
+		}
+	}
+}
+
 func TestClosedDescriptors(t *testing.T) {
 	made, err := New(slog.New(slog.DiscardHandler))
 	if err != nil {
