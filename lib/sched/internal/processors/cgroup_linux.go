@@ -30,13 +30,18 @@ func CgroupLimit() int {
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(b)) {
+	return limitOf(cgroupRoot, string(b))
+}
+
+// limitOf is the limit of the cgroups that a process is in, by what stands in its /proc/PID/cgroup.
+func limitOf(root, cgroups string) int {
+	for line := range strings.Lines(cgroups) {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return cgroup2Limit(cgroupRoot, own)
+			return cgroup2Limit(root, own)
 		}
 		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 &&
 			slices.Contains(strings.Split(fields[1], ","), "cpu") {
-			return cgroup1Limit(path.Join(cgroupRoot, "cpu"), fields[2])
+			return cgroup1Limit(path.Join(root, "cpu"), fields[2])
 		}
 	}
 	return 0

@@ -1,0 +1,176 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"fairway/internal/dispatch/estimate"
+	"fairway/internal/taskqueue"
+)
+
+// Of a node the last jobs are known that failed there, and how often each did.
+func TestFailuresOfANodeAreBounded(t *testing.T) {
+	jobs := make([]job, maxFailures+1)
+	h := new(health)
+	h.add(&jobs[0], "first")
+	h.failed[0].found = ofTheJob
+	h.add(&jobs[0], "second")
+	if f := h.failed[0]; f.times != 2 || f.what != "second" || f.found != open {
+		t.Errorf("after two failures of a job: %+v", f)
+	}
+	for i := range jobs[1:] {
+		h.add(&jobs[i+1], "once")
+	}
+	if len(h.failed) != maxFailures || h.failed[0].job != &jobs[1] || h.failed[maxFailures-1].job != &jobs[maxFailures] {
+		t.Errorf("%d failures are known", len(h.failed))
+	}
+	for i := range h.failed {
+		if h.failed[i].times != 1 {
+			t.Errorf("failure %d is known %d times", i, h.failed[i].times)
+		}
+	}
+}
+
+// A job is to blame that has failed on two nodes of which each has done well otherwise.
+func TestJobsThatFailElsewhere(t *testing.T) {
+	type node struct {
+		name      string
+		fails     bool // the job
+		possibly  int
+		condemned bool
+	}
+	for name, c := range map[string]struct {
+		nodes []node
+		want  bool
+	}{
+		"nowhere":                           {nil, false},
+		"here alone":                        {[]node{{"here", true, 1, false}}, false},
+		"on another node":                   {[]node{{"here", true, 1, false}, {"there", true, 1, false}}, true},
+		"where others fail too":             {[]node{{"here", true, 1, false}, {"there", true, 2, false}}, false},
+		"here, where others fail too":       {[]node{{"here", true, 2, false}, {"there", true, 1, false}}, false},
+		"on a node that is condemned":       {[]node{{"here", true, 1, false}, {"there", true, 1, true}}, false},
+		"another job on another node":       {[]node{{"here", true, 1, false}, {"there", false, 1, false}}, false},
+		"with nothing known of this node":   {[]node{{"there", true, 1, false}}, true},
+		"on one of two nodes that are well": {[]node{{"there", true, 2, false}, {"other", true, 0, false}}, true},
+	} {
+		j := new(job)
+		fl := new(fleet)
+		for _, n := range c.nodes {
+			h := &health{node: n.name, possibly: n.possibly, condemned: n.condemned}
+			if h.failed = []failure{{job: new(job)}}; n.fails {
+				h.failed = append(h.failed, failure{job: j})
+			}
+			fl.nodes.doubted = append(fl.nodes.doubted, h)
+		}
+		if got := fl.failedElsewhere(j, "here"); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// The first attempt of a pilot ends now, if it takes longer than those before, and whatever is behind it.
+func TestFirstEndOfAPilot(t *testing.T) {
+	long, short, unknown := &step{run: new(run)}, &step{run: new(run)}, &step{run: new(run)}
+	long.Step, short.Step, unknown.Step = "long", "short", "unknown"
+	fl := &fleet{pace: pace{Runs: estimate.NewRuns[*step, stepName]()}}
+	fl.pace.Ended(long, time.Minute)
+	fl.pace.Ended(short, time.Second)
+	own := &job{step: short}
+	pl := &placement{fleet: fl, transition: &transition{now: instant(time.Hour)}}
+	began := func(s *step, ago time.Duration) *attempt {
+		return &attempt{job: &job{step: s}, started: true, since: pl.now.After(-ago)}
+	}
+	for name, c := range map[string]struct {
+		attempts []*attempt
+		want     time.Duration
+		known    bool
+	}{
+		"none":                {nil, -1, false},
+		"one":                 {[]*attempt{began(long, 10*time.Second)}, 50 * time.Second, true},
+		"the first of two":    {[]*attempt{began(long, 0), began(short, 0)}, time.Second, true},
+		"one that is late":    {[]*attempt{began(short, time.Minute), began(long, 0)}, 0, true},
+		"one that nobody can": {[]*attempt{began(long, 0), began(unknown, 0)}, 0, false},
+		"one not started":     {[]*attempt{{job: &job{step: long}}}, 0, false},
+		"one beyond its room": {[]*attempt{{job: &job{step: long}, started: true, ahead: true}}, 0, false},
+		"the job's own":       {[]*attempt{{job: own, started: true}, began(long, 0)}, time.Minute, true},
+	} {
+		q := new(pilot)
+		for _, a := range c.attempts {
+			q.attempts = append(q.attempts, a)
+		}
+		if got, known := pl.firstEnd(q, own); got != c.want || known != c.known {
+			t.Errorf("%s: %v, %t", name, got, known)
+		}
+	}
+}
+
+// What comes in no time tells how fast bytes come, and what was read from nowhere tells nothing.
+func TestInputsThatComeInNoTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		took  time.Duration
+		bytes int64
+		known bool
+	}{
+		"in no time": {0, 5, true}, "in a second": {time.Second, 5, true}, "nothing": {time.Second, 0, false},
+		"before it began": {-time.Second, 5, false},
+	} {
+		fl, began := new(fleet), time.Unix(1000, 0)
+		u := &taskqueue.Usage{StageInStart: began, Start: began.Add(c.took), BytesStaged: c.bytes}
+		fl.learnOfSite(new(site), new(job), u, 0)
+		if fl.transfers.near.IsKnown() != c.known || fl.transfers.far.IsKnown() || fl.transfers.run.IsKnown() {
+			t.Errorf("%s: %+v", name, fl.transfers)
+		}
+	}
+}
+
+// Where a commit tells how contents are checked, two hashes contradict each other; elsewhere the first counts.
+func TestHashesThatContradict(t *testing.T) {
+	for name, c := range map[string]struct {
+		proof    uint32
+		timed    bool
+		by, hash string // of the second
+		want     string
+	}{
+		"another hash":           {7, false, "b", "bb", ""},
+		"without a proof":        {0, false, "b", "bb", "aa"},
+		"with a proof of a time": {7, true, "b", "bb", "aa"},
+		"the same hash":          {7, false, "b", "aa", "aa"},
+		"of the same pilot":      {7, false, "a", "bb", "aa"},
+	} {
+		fs := &files{hashes: map[*version]string{}, tellers: map[*version]taskqueue.PilotID{}}
+		fl := &fleet{files: fs}
+		v := &version{writer: new(job), proof: c.proof, timed: c.timed}
+		fl.hashTold(&pilot{id: "a"}, v, "aa")
+		fl.hashTold(&pilot{id: taskqueue.PilotID(c.by)}, v, c.hash)
+		if got := fs.hash(v).text(); got != c.want {
+			t.Errorf("%s: %q; want %q", name, got, c.want)
+		}
+	}
+}
+
+// A step has stored what its jobs have stored to stay.
+func TestStoredBytesOfAStep(t *testing.T) {
+	j := &job{step: new(step), outputs: []taskqueue.Output{{LFN: "kept"}, {LFN: "cached"}, {LFN: "gone", Temporary: true}}}
+	j.countStored([]output{
+		{LFN: "kept", PFN: "/kept", Size: 5}, {LFN: "cached", Size: 70}, {LFN: "gone", PFN: "/gone", Size: 900},
+	})
+	if j.step.storedBytes != 5 {
+		t.Errorf("%d bytes are stored", j.step.storedBytes)
+	}
+}
+
+func TestOutputsThatAreReportedTwice(t *testing.T) {
+	r := &taskqueue.Result{}
+	for _, lfn := range []string{"a", "b", "a"} {
+		r.Outputs = append(r.Outputs, taskqueue.WrittenFile{LFN: lfn, PFN: "/" + lfn})
+	}
+	j := &job{outputs: []taskqueue.Output{{LFN: "a"}, {LFN: "b"}}}
+	if got := new(files).checkOutputs(j, r); got != "output a is reported twice" {
+		t.Errorf("%q", got)
+	}
+	r.Outputs = slices.Clip(r.Outputs[:2])
+	if got := new(files).checkOutputs(j, r); got != "" {
+		t.Errorf("each once: %q", got)
+	}
+}
