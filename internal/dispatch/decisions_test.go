@@ -95,10 +95,7 @@ func TestFirstEndOfAPilot(t *testing.T) {
 		"one beyond its room": {[]*attempt{{job: &job{step: long}, started: true, ahead: true}}, 0, false},
 		"the job's own":       {[]*attempt{{job: own, started: true}, began(long, 0)}, time.Minute, true},
 	} {
-		q := new(pilot)
-		for _, a := range c.attempts {
-			q.attempts = append(q.attempts, a)
-		}
+		q := &pilot{attempts: c.attempts}
 		if got, known := pl.firstEnd(q, own); got != c.want || known != c.known {
 			t.Errorf("%s: %v, %t", name, got, known)
 		}

@@ -19,7 +19,8 @@ import (
 
 const (
 	slowest    = 90 * time.Second       // a test that takes longer is left out
-	quickly    = 500 * time.Millisecond // tests that together take less are tried first, and then twice as much
+	quickly    = 500 * time.Millisecond // tests that together take less are tried first, and then twice as much,
+	together   = 4 * time.Second        // up to so much
 	mostMemory = 4 << 20                // KiB: a mutant may allocate for ever
 )
 
@@ -252,12 +253,12 @@ func (b *bench) tests(m *mutant) (reaching []*timedTest) {
 // quick ones are run, then more and more of the slow ones together.
 func (b *bench) survives(m *mutant) bool {
 	tests := b.tests(m)
-	for together := quickly; len(tests) > 0; together *= 2 {
+	for most := quickly; len(tests) > 0; most = min(2*most, together) {
 		p := tests[0].program
 		var names []string
 		var takes, computes time.Duration
 		for _, t := range tests {
-			if len(names) > 0 && (t.program.path != p.path || takes+t.takes > together) {
+			if len(names) > 0 && (t.program.path != p.path || takes+t.takes > most) {
 				break
 			}
 			names, takes, computes = append(names, t.name), takes+t.takes, computes+t.computes
