@@ -1,13 +1,14 @@
 """What the command of a job says beside what Snakemake puts there."""
 
 import shlex
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 from snakemake.target_jobs import parse_target_jobs_cli_args
-from snakemake_interface_executor_plugins.utils import TargetSpec
+from snakemake_interface_executor_plugins.utils import TargetSpec, format_cli_arg
 
-from snakemake_executor_plugin_fairway.command import general_words, target_words
+from snakemake_executor_plugin_fairway.command import general_words, quoting_for_shells, target_words
 
 
 def _workflow(resources=(), replace=False, ambiguous=False, notemp=False, omit=()):
@@ -42,3 +43,11 @@ def test_needs_of_one_job_are_read_as_they_are(value):
 def test_needs_that_would_be_read_as_others_are_refused(value):
     with pytest.raises(ValueError, match="rename the files"):
         target_words([TargetSpec("rule", {"w": value})])
+
+
+@pytest.mark.parametrize("value", ["plain", "it's", 'it\'s "both"', "two\nlines", "'q'", '"a" b', "back\\slash", "$HOME `x`"])
+def test_values_are_quoted_for_shells(value):
+    with quoting_for_shells():
+        text = format_cli_arg("--config", [value])
+    said = subprocess.run(["sh", "-c", f"printf '%s\\0' {text}"], stdout=subprocess.PIPE, check=True).stdout
+    assert said.decode().split("\0")[:-1] == shlex.split(text) == ["--config", value]

@@ -470,6 +470,27 @@ def test_settings_of_snakemake_reach_jobs(tmp_path):
     assert w.text("before.txt") == "none\n"
 
 
+def test_values_reach_jobs_as_they_are(tmp_path):
+    """Snakemake writes a command for each job, in which values may be read otherwise."""
+    odd = "it's \"both\" $HOME\nand 'lines'"
+    w = Workflow(tmp_path, """
+        rule all:
+            input: "made.txt"
+        rule before:
+            output: temp(config["name"])
+            run: open(output[0], "w").write("before")
+        rule make:
+            input: config["name"], "'q'.txt"
+            output: "made.txt"
+            run: open(output[0], "w").write(repr((config["name"], list(input), open(input[0]).read())))
+        """)
+    (tmp_path / "'q'.txt").write_text("")
+    w.finish(w.start("--config", f"name={odd}.txt"))
+    # YAML folds lines of what it reads; what Snakemake itself has made of the value is what jobs get.
+    name = odd.replace("\n", " ") + ".txt"
+    assert w.text("made.txt") == repr((name, [name, "'q'.txt"], "before"))
+
+
 def test_wildcards_that_jobs_would_not_get(tmp_path):
     """A job that would make something else is refused."""
     w = Workflow(tmp_path, """

@@ -22,7 +22,8 @@ from snakemake_interface_executor_plugins.utils import encode_target_jobs_cli_ar
 
 from fairway import Client, FairwayError, OpenRun
 
-from .command import general_words, target_words
+from .command import general_words, quoting_for_shells, target_words
+from .files import Files
 from .identity import deciding, made, mark, of_workflow
 from .resources import needs, requested, tasks
 
@@ -71,6 +72,15 @@ class ExecutorSettings(ExecutorSettingsBase):
         default=False,
         metadata={"help": "Start Snakemake for each job, instead of forking a process that has loaded it."},
     )
+    files: bool = field(
+        default=False,
+        metadata={"help": "Jobs bring their files: nodes need not share the working folder."},
+    )
+    sources: Optional[str] = field(
+        default=None,
+        metadata={"help": "Patterns of files, separated by commas, that Snakefiles and scripts read beside what they "
+                  "declare, relative to the folder where Snakemake was started. For --fairway-files."},
+    )
 
 
 common_settings = CommonSettings(
@@ -91,7 +101,7 @@ class Executor(RemoteExecutor):
     def __init__(self, workflow: Any, logger: Any) -> None:
         # Before the thread of the base class begins, which waits for jobs from then on.
         self._lock = threading.Lock()  # guards the two that follow
-        self._endings: dict[str, dict[str, Any]] = {}  # summaries of jobs that have ended, by name
+        self._endings: dict[str, dict[str, Any]] = {}  # messages EndedJob, by name
         self._active: dict[str, None] = {}  # names of jobs whose end Snakemake has not heard of
         self._failure: BaseException | None = None
         self._stopped = False
@@ -113,6 +123,7 @@ class Executor(RemoteExecutor):
         self._run_name = "snakemake-" + mark([self._folder])[:8]
         self._workflow_mark = of_workflow(self.workflow)
         self._opened: OpenRun | None = None
+        self._files: Files | None = None
 
     @property
     def _run(self) -> OpenRun:
@@ -161,7 +172,7 @@ class Executor(RemoteExecutor):
 
     def _ended(self, ended: list[dict[str, Any]]) -> None:
         with self._lock:
-            self._endings.update((e["summary"]["name"], e["summary"]) for e in ended)
+            self._endings.update((e["summary"]["name"], e) for e in ended)
         self._wake()
 
     def _failed_for_good(self, error: BaseException) -> None:
@@ -186,6 +197,11 @@ class Executor(RemoteExecutor):
         words: str = super().get_job_args(job)
         return words.replace(theirs, shlex.join(["--target-jobs", *target_words(spec)]), 1)
 
+    def format_job_exec(self, job: JobExecutorInterface) -> str:
+        with quoting_for_shells():
+            text: str = super().format_job_exec(job)
+        return text
+
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         for job in jobs:
             self.run_job_pre(job)
@@ -203,7 +219,7 @@ class Executor(RemoteExecutor):
                     message = self._message(job)
                     info = SubmittedJobInfo(job, external_jobid=message["name"])
                     fresh[message["name"]] = (info, message)
-            except ValueError as e:
+            except (ValueError, OSError) as e:
                 self.report_job_error(SubmittedJobInfo(job), msg=f"Fairway refuses this job: {e}\n")
             except FairwayError as e:
                 self.report_job_error(info or SubmittedJobInfo(job), msg=f"Fairway takes no jobs: {e}\n")
@@ -274,8 +290,8 @@ class Executor(RemoteExecutor):
 
     def _decides(self, job: JobExecutorInterface, text: str) -> str | None:
         """A mark of all that decides what a job makes; None: not known. text is its command."""
-        if self._workflow_mark is None:
-            return None
+        if self._workflow_mark is None or self._settings.files:
+            return None  # what goes on makes its files where nobody would look for them
         # The order of some words is random, and some name folders that are new for each Snakemake.
         words = re.sub(r"--runtime-source-cache-path \S+", "", text.replace(self.tmpdir, "")).split()
         return deciding(job, self._folder, [self._workflow_mark, *sorted(words)])
@@ -286,6 +302,8 @@ class Executor(RemoteExecutor):
         payload: dict[str, Any] = {"environment": {k: str(v) for k, v in self.envvars().items()}}
         words = shlex.split(text)
         python = self.get_python_executable()
+        if self._settings.files and words[:3] != [python, "-m", "snakemake"]:
+            raise ValueError("its files do not travel where something is to be done before: leave --precommand out")
         if words[:3] == [python, "-m", "snakemake"]:
             payload["argv"] = [python, "-c", _BECOME, self._folder, *words[3:]]
             if not self._settings.cold:
@@ -293,7 +311,7 @@ class Executor(RemoteExecutor):
         else:  # something is to be done before
             payload["shell"] = f"cd {shlex.quote(self._folder)} && {text}"
         marks = f"{made(job, self._folder)}-{self._decides(job, text) or '0' * 16}"
-        return {
+        message = {
             "name": f"{self._name(job)}-{marks}-{self._prefix}-{self._count}",
             "step": re.sub(r"[^A-Za-z0-9_.-]+", "_", job.name).strip("._-")[:100] or "job",
             "payload": payload,
@@ -301,6 +319,12 @@ class Executor(RemoteExecutor):
             "retry": {"attempts": 1},  # Snakemake itself tries again what has failed
             **tasks(job.resources),
         }
+        if self._settings.files:
+            if self._files is None:
+                patterns = filter(None, (self._settings.sources or "").split(","))
+                self._files = Files(self.workflow, patterns, "w" + self._prefix)
+            self._files.complete(message, job, words[3:], _BECOME)
+        return message
 
     def _name(self, job: JobExecutorInterface) -> str:
         if job.is_group():
@@ -313,15 +337,29 @@ class Executor(RemoteExecutor):
             raise WorkflowError(f"Fairway: {self._failure}")
         for info in active_jobs:
             with self._lock:
-                summary = self._endings.pop(info.external_jobid, None)
-                if summary is not None:
+                ended = self._endings.pop(info.external_jobid, None)
+                if ended is not None:
                     self._active.pop(info.external_jobid, None)
-            if summary is None:
+            if ended is None:
                 yield info
-            elif summary["state"] == "done":
-                self.report_job_success(info)
+            elif ended["summary"]["state"] == "done":
+                self._done(info, ended)
             else:
-                self._failed(info, summary)
+                self._failed(info, ended["summary"])
+
+    def _done(self, info: SubmittedJobInfo, ended: dict[str, Any]) -> None:
+        try:
+            if self._files is not None:
+                self._files.bring(info.external_jobid, ended.get("writes", []), self._run)
+        except (FairwayError, OSError) as e:
+            self.report_job_error(info, msg=f"Fairway: what it has made cannot be brought here: {e}\n")
+        else:
+            self.report_job_success(info)
+
+    def handle_job_success(self, job: JobExecutorInterface) -> None:
+        super().handle_job_success(job)
+        if self._files is not None:
+            self._files.settled(job)
 
     def _failed(self, info: SubmittedJobInfo, summary: dict[str, Any]) -> None:
         logs, text = [], ""
@@ -336,7 +374,11 @@ class Executor(RemoteExecutor):
             pass  # it printed nothing
         reason = summary.get("reason") or summary["state"]
         error = _REASON.search(text) if reason.startswith("exit code") else None
-        self.report_job_error(info, msg=f"Fairway: {' '.join(error.groups()) if error else reason}\n", aux_logs=logs)
+        if error:
+            reason = " ".join(error.groups())
+        if self._settings.files and "No such file" in reason + text:
+            reason += "; files that Snakefiles and scripts read beside what they declare are named by --fairway-sources"
+        self.report_job_error(info, msg=f"Fairway: {reason}\n", aux_logs=logs)
 
     def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
         job = job_info.job

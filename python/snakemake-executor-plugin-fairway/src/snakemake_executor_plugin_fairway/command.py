@@ -1,7 +1,11 @@
 """What Snakemake leaves out of the command of a job, or says there so that something else is read."""
 
+import contextlib
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from snakemake_interface_executor_plugins import utils
 
 
 def general_words(workflow: Any) -> list[str]:
@@ -46,3 +50,25 @@ def target_words(spec: Iterable[Any]) -> list[str]:
                                  f"files, or have Snakemake itself run the rule (localrules: {one.rulename})")
         words.append(f"{one.rulename}:" + ",".join(f"{name}={value}" for name, value in one.wildcards_dict.items()))
     return words
+
+
+@contextlib.contextmanager
+def quoting_for_shells() -> Iterator[None]:
+    """Have Snakemake quote values as a shell reads them.
+
+    It quotes them as Python does, and passes over those that begin with a quotation mark: a shell, and we,
+    would read another value where one has lines or both kinds of quotation marks.
+    """
+    before = utils.format_cli_value
+
+    def quoted(value: Any, quote: bool = False, base64_encode: bool = False) -> str:
+        if isinstance(value, str) and quote and not base64_encode:
+            return shlex.quote(value)
+        text: str = before(value, quote=quote, base64_encode=base64_encode)
+        return text
+
+    utils.format_cli_value = quoted
+    try:
+        yield
+    finally:
+        utils.format_cli_value = before

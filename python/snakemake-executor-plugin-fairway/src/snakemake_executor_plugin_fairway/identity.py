@@ -21,9 +21,9 @@ def made(job: JobExecutorInterface, folder: str) -> str:
 def of_workflow(workflow: Any) -> str | None:
     """A mark of what decides what all jobs of a workflow make; None: not all of that can be read."""
     try:
-        snakefiles = sorted(map(_place, workflow.included))
+        snakefiles = sorted(map(place_of, workflow.included))
         variables = workflow.spawned_job_args_factory.envvars()
-        return mark([sys.executable, _text(workflow.config), _text(variables), *_contents(snakefiles)])
+        return mark([sys.executable, text_of(workflow.config), text_of(variables), *_contents(snakefiles)])
     except OSError:
         return None
 
@@ -50,9 +50,9 @@ def _of_one(job: Any, folder: str) -> Iterator[str]:
     rule = job.rule
     # The code of run: is that of the Snakefiles.
     yield from (rule.name, str(job.shellcmd), str(job.container_img_url), str(rule.wrapper))
-    yield from (_text(job.wildcards_dict), _text(job.resources), _text(job.params), repr(list(job.params)))
+    yield from (text_of(job.wildcards_dict), text_of(job.resources), text_of(job.params), repr(list(job.params)))
     files = [rule.script, rule.notebook, rule.template_engine, rule.cwl, getattr(job.conda_env_spec, "file", None)]
-    yield from _contents([str(f) for f in files if f is not None], [_place(rule.basedir), folder])
+    yield from _contents([str(f) for f in files if f is not None], [place_of(rule.basedir), folder])
     for path in [str(f) for f in job.input]:
         status = os.stat(os.path.join(folder, path))
         if not stat.S_ISREG(status.st_mode):
@@ -60,7 +60,7 @@ def _of_one(job: Any, folder: str) -> Iterator[str]:
         yield f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
-def _place(source: Any) -> str:
+def place_of(source: Any) -> str:
     """The path of a file of a workflow, or its URI."""
     try:
         return str(source.get_path_or_uri(secret_free=True))
@@ -68,7 +68,7 @@ def _place(source: Any) -> str:
         return str(source.get_path_or_uri())
 
 
-def _text(values: Any) -> str:
+def text_of(values: Any) -> str:
     """Pairs of a mapping, or of what Snakemake has instead, in one order."""
     return repr(sorted((str(name), repr(value)) for name, value in values.items()))
 
