@@ -172,7 +172,7 @@ func (c *commands) serverFlags(command *cobra.Command, o *runOptions) {
 		"which file a full cache gives up first, where the site does not say: "+strings.Join(policies, ", "), policies...)
 	console.Parsed(command, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)", func(text string) (err error) {
-		if pilots.CacheSpace, err = quantity.Size(text); err != nil || pilots.CacheSpace == 0 {
+		if pilots.CacheSpace, err = quantity.Room(text); err != nil || pilots.CacheSpace == 0 {
 			return console.Fail(console.ExitUsage, "write a size such as 500MB, or --cache none for no cache",
 				"--cache-space %s is no size for a cache", text)
 		}

@@ -30,7 +30,7 @@ func init() {
 		{Name: "running", Help: "most jobs that pilots have at a time", Read: yamlfile.Whole(1, func(s *taskqueue.Share) *int { return &s.Limits.Running })},
 		{Name: "cores", Help: "most processors of these", Read: yamlfile.Into(quantity.MilliCPUs, func(s *taskqueue.Share) *int64 { return &s.Limits.MilliCPUs })},
 		{Name: "queued", Help: "most jobs that wait, in runs that were not stopped; beyond that nothing is submitted", Read: yamlfile.Whole(1, func(s *taskqueue.Share) *int { return &s.Limits.Queued })},
-		{Name: "stored", Help: "size of what its runs may keep in storage, such as 2TB; beyond that none of its jobs starts", Read: yamlfile.Into(quantity.Size, func(s *taskqueue.Share) *int64 { return &s.Limits.Stored })},
+		{Name: "stored", Help: "size of what its runs may keep in storage, such as 2TB; beyond that none of its jobs starts", Read: yamlfile.Into(quantity.Room, func(s *taskqueue.Share) *int64 { return &s.Limits.Stored })},
 		{Name: "sites", Help: "by name of a site: `running` and `cores` there", Read: sites},
 	}
 	GroupKeys = append(slices.Clone(userKeys), []yamlfile.Key[taskqueue.Share]{

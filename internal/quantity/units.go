@@ -37,6 +37,20 @@ func Size(text string) (int64, error) {
 	return int64(math.Round(value * factor)), nil
 }
 
+// leastBare is the smallest number of bytes that may stand without a unit for a size of memory or disk. A smaller one
+// is meant in the megabytes or gigabytes that other systems count in.
+const leastBare = 1_000_000
+
+// Room reads a size of memory, a disk or a cache as Size does, and refuses a small number without a unit.
+func Room(text string) (int64, error) {
+	bytes, err := Size(text)
+	if _, bare := Decimal(text); err == nil && bare == nil && bytes > 0 && bytes < leastBare {
+		return 0, fmt.Errorf("%s without a unit would be %s bytes; write %sGB or %sMB, or %sB if bytes are meant",
+			text, text, text, text, text)
+	}
+	return bytes, err
+}
+
 // maxDays is what a duration can hold.
 const maxDays = 1 << 16
 

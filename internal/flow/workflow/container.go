@@ -83,7 +83,7 @@ var gpuKeys = []fileKey[*gpuNeed]{
 	{"count", "how many, or a share of one such as 0.5; default: 1", "whole",
 		scalarOf(quantity.GPUs, func(g *gpuNeed) *quantity.Amount { return &g.count })},
 	{"memory", "what each must have, also one of which a job has a share", "size",
-		scalarOf(quantity.Size, func(g *gpuNeed) *int64 { return &g.memory })},
+		scalarOf(quantity.Room, func(g *gpuNeed) *int64 { return &g.memory })},
 }
 
 // gpuNeed is what a step says of the GPUs that its jobs need.

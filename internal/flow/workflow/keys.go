@@ -192,8 +192,8 @@ var splitKeys = []fileKey[*Step]{
 // Resources that a site names have other keys.
 var needsKeys = []fileKey[*Step]{
 	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *Step) *int64 { return &s.Needs.Resources.MilliCPUs })},
-	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *Step) *int64 { return &s.Needs.Resources.Memory })},
-	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *Step) *int64 { return &s.Needs.Resources.Disk })},
+	{"memory", "also a limit", "size", scalarOf(quantity.Room, func(s *Step) *int64 { return &s.Needs.Resources.Memory })},
+	{"disk", "space for what a job writes", "size", scalarOf(quantity.Room, func(s *Step) *int64 { return &s.Needs.Resources.Disk })},
 	{"gpu", "GPUs that [no other job has](where-jobs-run.md#gpus), or 0.5 of one: a number, or " +
 		"`{count: 1, memory: 20GB}` of each", `{
           "anyOf": [
