@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Unnamed says of each step whose command names none of its outputs that it does not: nothing is
@@ -38,15 +39,35 @@ func (s *Step) namesOutput() bool {
 	for i := range s.Writes {
 		e := &s.Writes[i]
 		for _, t := range e.Pattern.Tokens {
-			if part := strings.Trim(t.Literal, "/."); part != "" && strings.Contains(s.Runs.Command, part) {
+			// A dot in front stays: of result.o a command names ".o", and not "o" as in "cc -o".
+			part := strings.TrimRight(strings.TrimLeft(t.Literal, "/"), "/.")
+			if part != "" && hasWord(s.Runs.Command, part, inNames) {
 				return true
 			}
 		}
-		if regexp.MustCompile(`\b` + regexp.QuoteMeta(outputVariable(e)) + `\b`).MatchString(s.Runs.Command) {
+		if hasWord(s.Runs.Command, outputVariable(e), inWords) {
 			return true
 		}
 	}
 	return false
+}
+
+// inNames and inWords are what goes on with a part of a file's name in a longer word, and with a variable.
+const (
+	inNames = `\pL`
+	inWords = `\pL\pN_`
+)
+
+// hasWord reports whether a part of a name stands in a command, and not within a longer word.
+func hasWord(command, part, goesOn string) bool {
+	edge, before, after := regexp.MustCompile("["+goesOn+"]"), "", ""
+	if first, _ := utf8.DecodeRuneInString(part); edge.MatchString(string(first)) {
+		before = `(^|[^` + goesOn + `])`
+	}
+	if last, _ := utf8.DecodeLastRuneInString(part); edge.MatchString(string(last)) {
+		after = `($|[^` + goesOn + `])`
+	}
+	return regexp.MustCompile(before + regexp.QuoteMeta(part) + after).MatchString(command)
 }
 
 // ownProgramIn finds the path of a program in a command.

@@ -14,6 +14,13 @@ func TestUnnamedOutputs(t *testing.T) {
 		"python3 programs/count.py \"$in\"":  0,
 		"import os; open(os.environ['out'])": 0,
 		"without the word":                   1,
+		"export LC_ALL=C; wc -l \"$in\"":     1, // recounts, timeout: words with a part of a name, or the variable, within
+		"timeout 5 recounts \"$in\"":         1,
+		"discount --routes \"$in\" a.txtual": 1,
+		"count --outdir=counts \"$in\"":      0,
+		"count \"$in\" counts_a.txt":         0,
+		"count -o x.txt \"$in\"":             0,
+		"count -txt x \"$in\"":               1,
 	} {
 		text := "workflow: w\ninputs: {i: {files: 'in/{x}'}}\nsteps:\n  a:\n    each: '{x}'\n    writes: counts/{x}.txt\n" +
 			"    command: |\n      " + command + "\n"
