@@ -48,6 +48,19 @@ func TestPathOfASmallRun(t *testing.T) {
 			t.Errorf("%s: %v s, not %v", cause, got, want)
 		}
 	}
+	// The next job of a slot is staged ahead, and the outputs of the one before are stored, while it is taken.
+	ahead := &Run{Jobs: []Job{
+		{ID: 1, Name: "a", Submitted: at(0), Attempts: []Attempt{
+			{Pilot: "p", StageIn: at(0), Start: at(2), End: at(10), StageOut: at(14)},
+		}},
+		{ID: 2, Name: "b", Submitted: at(0), Attempts: []Attempt{
+			{Pilot: "p", StageIn: at(1), Start: at(10), End: at(18), StageOut: at(20)},
+		}},
+		{ID: 3, Name: "c", Submitted: at(0), Attempts: []Attempt{{Pilot: "p", StageIn: at(1), End: at(9)}}}, // staging failed
+	}}
+	if why := ahead.Explain(); why.Most != 1 || why.Slots != 16.0/20 {
+		t.Errorf("%d side by side of one slot, %v on average", why.Most, why.Slots)
+	}
 	if why.Most != 1 || why.Work != 30*time.Second {
 		t.Errorf("%d side by side, work %v", why.Most, why.Work)
 	}

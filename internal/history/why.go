@@ -36,7 +36,7 @@ type Why struct {
 	Parts      []Part
 	Times      map[Cause]time.Duration
 	Steps      []StepTime // of the path, the longest first
-	// Slots is how many attempts ran side by side on average, and Most at most.
+	// Slots is how many attempts computed side by side on average, and Most at most.
 	Slots float64
 	Most  int
 	// Work is what all attempts staged and computed.
@@ -171,17 +171,22 @@ func (w *Why) sum() {
 	})
 }
 
-// measure tells how many attempts ran side by side.
+// measure tells how many attempts computed side by side.
 func (w *Why) measure(pilots map[string][]placed) {
 	type change struct {
 		at time.Time
 		by int
 	}
 	var changes []change
+	var computed time.Duration
 	for _, list := range pilots {
 		for _, p := range list {
 			w.Work += p.attempt.Ended().Sub(p.attempt.Begin())
-			changes = append(changes, change{p.attempt.Begin(), 1}, change{p.attempt.Ended(), -1})
+			// What is staged ahead waits for its slot, and one that stores its outputs has given its slot away.
+			if from, to := p.attempt.Start, p.attempt.End; !from.IsZero() && to.After(from) {
+				computed += to.Sub(from)
+				changes = append(changes, change{from, 1}, change{to, -1})
+			}
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int {
@@ -196,6 +201,6 @@ func (w *Why) measure(pilots map[string][]placed) {
 		w.Most = max(w.Most, now)
 	}
 	if span := w.End.Sub(w.Begin); span > 0 {
-		w.Slots = w.Work.Seconds() / span.Seconds()
+		w.Slots = computed.Seconds() / span.Seconds()
 	}
 }

@@ -118,7 +118,7 @@ const pathShown = 30
 
 func (c *Commands) printWhy(w *history.Why) {
 	span := w.End.Sub(w.Begin)
-	fmt.Fprintf(c.Out, "It took %s; its attempts together %s: %.1f side by side on average, %d at most.\n",
+	fmt.Fprintf(c.Out, "It took %s; its attempts together %s: %.1f computed side by side on average, %d at most.\n",
 		quantity.Seconds(span.Seconds()), quantity.Seconds(w.Work.Seconds()), w.Slots, w.Most)
 	rows := [][]screen.Cell{screen.Head("SPENT ON", "TIME", "SHARE")}
 	share := func(d time.Duration) string { return fmt.Sprintf("%.0f %%", 100*d.Seconds()/max(span.Seconds(), 1e-9)) }
