@@ -75,14 +75,22 @@ func (c *commands) runAsJob(ctx context.Context, o *runOptions) error {
 }
 
 // followNext watches the servers that follow one that went away, for as long as each comes
-// soon.
+// soon, unless the run is over.
 func (c *commands) followNext(ctx context.Context, dir string, gone error) (*wire.ProgressReport, error) {
 	for until := time.Now().Add(console.EndingTime); time.Now().Before(until); {
 		if err := sched.Default().Sleep(ctx, serverjob.Pause); err != nil {
 			return nil, err
 		}
-		connection := console.RunningIn(ctx, dir)
-		if connection == nil {
+		connection, err := api.Connect(ctx, dir)
+		if err != nil {
+			continue
+		}
+		if !connection.Live { // records say how the run ended, if it did
+			report, err := console.Over(ctx, connection)
+			connection.Close()
+			if err == nil && report != nil {
+				return report, nil
+			}
 			continue
 		}
 		report, err := c.Watch(ctx, connection)

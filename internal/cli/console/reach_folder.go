@@ -78,16 +78,27 @@ func AskIn(ctx context.Context, dir string, do func(context.Context, wire.Workfl
 
 func (c *Console) isUnderway(ctx context.Context) (underway bool) {
 	_ = c.Ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
-		stream, err := client.Progress(ctx, &wire.ProgressRequest{})
-		if err != nil {
-			return err
-		}
-		defer stream.Close()
-		underway = stream.Receive() &&
-			(!stream.Msg().GetEnded() || slices.Contains(stream.Msg().GetProblems(), api.CutShort))
-		return nil
+		report, err := Over(ctx, client)
+		underway = err == nil && report == nil
+		return err
 	})
 	return underway
+}
+
+// Over is how a run ended, as its server or its records know; nil while it goes on, or where it was cut short.
+func Over(ctx context.Context, client wire.WorkflowClient) (*wire.ProgressReport, error) {
+	stream, err := client.Progress(ctx, &wire.ProgressRequest{})
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	if !stream.Receive() {
+		return nil, errors.Join(stream.Err(), errWentAway)
+	}
+	if report := stream.Msg(); report.GetEnded() && !slices.Contains(report.GetProblems(), api.CutShort) {
+		return report, nil
+	}
+	return nil, nil
 }
 
 // RefuseStopped keeps a question from waiting for a server that was stopped: the kernel
