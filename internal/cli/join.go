@@ -38,6 +38,10 @@ func (c *commands) submit(ctx context.Context, o *runOptions, l *call.Call, work
 	if err != nil {
 		return err
 	}
+	c.Own = make(map[string]bool, len(jobs))
+	for _, job := range jobs {
+		c.Own[job.GetName()] = true
+	}
 	a := &adding{c: c, o: o, jobs: jobs}
 	conclude := func(report *wire.ProgressReport) error {
 		return c.concludeJobs(l, a.refs, report,

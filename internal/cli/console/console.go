@@ -25,6 +25,10 @@ type Console struct {
 	Number  uint32 // 0: the only one
 	Group   string // whose share a run that begins at the server takes
 
+	// Own are the names of the jobs that a call adds to a run: its progress leaves out those of others that
+	// have ended. Nil: it counts all.
+	Own map[string]bool
+
 	Started   bool // the arguments were right, and the command itself began
 	Concluded bool // a run ended, and its exit code is known
 

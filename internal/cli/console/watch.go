@@ -36,8 +36,17 @@ func (c *Console) Watch(ctx context.Context, client wire.WorkflowClient) (*wire.
 	still := standstill{Console: c, pause: standstillTime, reasons: make(chan string, 1)}
 	var last *wire.ProgressReport
 	var came time.Time
+	var ours func(*wire.ProgressReport) *wire.ProgressReport
+	found := c.ofCall(ctx, client)
+	show := func(report *wire.ProgressReport) {
+		if ours != nil && report != nil {
+			c.onScreen(func() { display.Show(ours(report)) })
+		}
+	}
 	for {
 		select {
+		case ours = <-found:
+			show(last)
 		case why := <-still.reasons:
 			still.tell(why)
 		case report, ok := <-reports:
@@ -46,14 +55,17 @@ func (c *Console) Watch(ctx context.Context, client wire.WorkflowClient) (*wire.
 			}
 			last, came = report, time.Now()
 			still.observe(report)
-			c.onScreen(func() { display.Show(last) })
+			if last.Ended && ours == nil {
+				ours = <-found
+			}
+			show(last)
 			if last.Ended {
 				return last, nil
 			}
 		case <-tick.C:
 			still.look(ctx, client)
 			if last != nil {
-				c.onScreen(func() { display.Show(later(last, time.Since(came))) })
+				show(later(last, time.Since(came)))
 			}
 		}
 	}
