@@ -349,10 +349,13 @@ func TestVariablesDoNotLeadOutOfTheSandbox(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(elsewhere, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	q.start(q.config("p1"), "CDPATH="+elsewhere, "OLDPWD="+elsewhere, "PWD="+elsewhere, "GLOBIGNORE=*.txt")
+	startup := writeFile(t, "cd "+elsewhere+"; CDPATH="+elsewhere+"\n")
+	q.start(q.config("p1"), "CDPATH="+elsewhere, "OLDPWD="+elsewhere, "PWD="+elsewhere, "GLOBIGNORE=*.txt",
+		"SHELLOPTS=noclobber:noglob", "BASHOPTS=nullglob", "GIT_DIR="+elsewhere, "BASH_ENV="+startup)
 	for _, a := range []*wire.Assignment{
 		shell(`mkdir sub; x=$(cd sub && pwd); [ "$x" = "$FAIRWAY_SANDBOX/sub" ]; : > a.txt; [ *.txt = a.txt ]`),
 		shell(`! cd - 2>/dev/null`),
+		shell(`: > o; : > o; set -- *.none; [ "$1" = '*.none' ]`),
 		shell("", argv("sh", "-c", `[ "$PWD" = "$FAIRWAY_SANDBOX" ]`)),
 		shell("", argv("env")),
 	} {

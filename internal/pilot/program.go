@@ -12,11 +12,13 @@ import (
 
 // What a shell does before the first line of a command: it stops at the first
 // failure, also within $(...) and within a pipe, and at a variable that is not
-// set. The startup file that BASH_ENV names was read before. Where bash is too
-// old for one of them, the others hold.
+// set. The startup file that BASH_ENV names was read before; where it went, or is to go by CDPATH, does
+// not count. Where bash is too old for one of them, the others hold.
 const (
-	strictBash = "shopt -s inherit_errexit 2>/dev/null||:;set -euo pipefail;"
-	strictSh   = "set -eu;"
+	strictBash = "shopt -s inherit_errexit 2>/dev/null||:;" +
+		`[ -z "${BASH_ENV-}" ]||{ unset -v CDPATH GLOBIGNORE;cd -- "$FAIRWAY_SANDBOX";unset -v OLDPWD;};` +
+		"set -euo pipefail;"
+	strictSh = "set -eu;"
 )
 
 // maxArgument is, in bytes, the longest text that is given to a shell as an

@@ -28,9 +28,15 @@ var storageSecrets = []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS
 // pilots inherit them, and a job gets those only that are named for it.
 var ofServer = []string{"PGPASSWORD"}
 
-// leading are variables that lead commands elsewhere than they say: to another folder than that of
-// `cd NAME`, to the folder before, which was none of theirs, or past files that a pattern fits.
-var leading = []string{"CDPATH", "OLDPWD", "GLOBIGNORE"}
+// leading are variables by which a shell or git that calls Fairway has its own folder, files or options
+// taken by what it calls: another folder than that of `cd NAME`, that before, files that no pattern
+// fits, what a pattern or > means, another repository than that of the folder. What names a place
+// where programs are (PATH, LD_LIBRARY_PATH, PYTHONPATH) stays, and so does BASH_ENV, by which clusters
+// define their commands: a command goes back to its folder after it.
+var leading = []string{
+	"CDPATH", "OLDPWD", "GLOBIGNORE", "SHELLOPTS", "BASHOPTS",
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
+}
 
 // exportOfPilot is what Slurm keeps of how the job of the pilot was submitted; to srun in a
 // command it would say to pass on no other variables than those.

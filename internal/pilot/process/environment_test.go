@@ -9,7 +9,8 @@ func TestCommandsGetNoSecretsOfThePilot(t *testing.T) {
 	has := []string{
 		"PATH=/bin", "FAIRWAY_PILOT_CONFIG={}", "AWS_SECRET_ACCESS_KEY=k", "AWS_PROFILE=p", "BEARER_TOKEN=t",
 		"SLURM_EXPORT_ENV=PATH", "SLURM_JOB_ID=7", "PGPASSWORD=p",
-		"CDPATH=/home", "OLDPWD=/home", "GLOBIGNORE=*.txt",
+		"CDPATH=/home", "OLDPWD=/home", "GLOBIGNORE=*.txt", "SHELLOPTS=noclobber", "BASHOPTS=nullglob",
+		"GIT_DIR=/home/.git",
 	}
 	for _, test := range []struct{ named, want []string }{
 		{nil, []string{"PATH=/bin", "AWS_PROFILE=p", "SLURM_JOB_ID=7"}},
