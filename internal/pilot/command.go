@@ -210,9 +210,8 @@ func (p *pilot) explain(a *attempt, code int) {
 		said = a.logTail()
 	}
 	said = a.In.Redacted(said)
-	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") ||
-		isFull(a.Slot.Folder) {
-		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
+	if why := noRoom(a.Slot.Folder, said); why != "" {
+		message := fmt.Sprintf("exit code %d, %s", code, why)
 		if last := report.LastLine(said); last != "" {
 			message += ": " + last
 		}
@@ -240,9 +239,26 @@ const brokenPipe = 128 + int(unix.SIGPIPE)
 // command is held to have filled.
 const nearlyFull = 64 << 10
 
-func isFull(folder string) bool {
+// noRoom says in what way a disk has no room for what a command writes, as the command has said or as that of
+// its sandbox shows; empty: it has. Which disk a command has spoken of is not known where the sandbox has room.
+func noRoom(sandbox, said string) string {
 	var s unix.Statfs_t
-	return unix.Statfs(folder, &s) == nil && s.Blocks > 0 && int64(s.Bavail)*s.Bsize < nearlyFull
+	err := unix.Statfs(sandbox, &s)
+	speaks := func(errno unix.Errno) bool { // as libraries of C write it, or Go
+		text := errno.Error()
+		return strings.Contains(said, text) || strings.Contains(said, strings.ToUpper(text[:1])+text[1:])
+	}
+	switch {
+	case err == nil && s.Blocks > 0 && int64(s.Bavail)*s.Bsize < nearlyFull:
+		return "no space left in the sandbox"
+	case err == nil && s.Files > 0 && s.Ffree == 0:
+		return "no room for one more file (inode) in the sandbox"
+	case speaks(unix.EDQUOT):
+		return "a quota of the disk is used up"
+	case speaks(unix.ENOSPC):
+		return "no space left in the sandbox, or where else it wrote"
+	}
+	return ""
 }
 
 // closeLogs brings what the attempt has printed to its files, and closes those that are shared.

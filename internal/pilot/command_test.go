@@ -338,6 +338,37 @@ func TestDiskFull(t *testing.T) {
 	q.until("nothing cached", func() bool { return len(q.pilot("cache").cached) == 0 })
 }
 
+// What is said to be full is what is: room, files, a quota, or a place that is not known.
+func TestWhatIsFullIsNamed(t *testing.T) {
+	plenty := t.TempDir()
+	for said, want := range map[string]string{
+		"cp: error writing 'x': No space left on device": "no space left in the sandbox, or where else it wrote",
+		"write x: no space left on device":               "no space left in the sandbox, or where else it wrote",
+		"dd: writing 'x': Disk quota exceeded":           "a quota of the disk is used up",
+		"OSError: [Errno 122] Disk quota exceeded: 'x'":  "a quota of the disk is used up",
+		"cp: cannot stat 'x': No such file or directory": "",
+	} {
+		if got := noRoom(plenty, said); got != want {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("mounting a tmpfs needs root")
+	}
+	small := t.TempDir()
+	if err := syscall.Mount("fairway-test", small, "tmpfs", 0, "size=1m,nr_inodes=2"); err != nil {
+		t.Skip("no tmpfs here:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	if got := noRoom(small, ""); got != "" {
+		t.Error(got)
+	}
+	files.Write(t, small+"/last", "")
+	if got := noRoom(small, "touch: cannot touch 'x': No space left on device"); !strings.Contains(got, "inode") {
+		t.Error(got)
+	}
+}
+
 func (q *taskQueue) log(a *wire.Assignment, stream string) string {
 	return filepath.Join(q.folder, "logs", logName(a.GetAttempt(), stream))
 }

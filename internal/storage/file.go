@@ -100,7 +100,7 @@ func (File) Put(ctx context.Context, path, pfn string) error {
 		err = put(ctx, path, target, firstContents, func() error { return disk.Sync(filepath.Dir(target)) })
 	}
 	if err != nil {
-		return fmt.Errorf("put %s: %w", pfn, full(err))
+		return fmt.Errorf("put %s: %w", pfn, Full(err))
 	}
 	return nil
 }
@@ -179,13 +179,19 @@ func regular(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// full makes errors of a full disk or quota known by their type.
-func full(err error) error {
+// Full makes an error of a full disk or quota an [ErrNoSpace]. Its text stays: it says so already.
+func Full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+		return fullError{err}
 	}
 	return err
 }
+
+type fullError struct{ error }
+
+func (e fullError) Unwrap() error { return e.error }
+
+func (fullError) Is(target error) bool { return target == ErrNoSpace }
 
 // makeFolder makes path and what is missing above it durable. There are file systems that say of
 // each new folder that it does not exist (/proc).

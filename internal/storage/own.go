@@ -90,7 +90,7 @@ func (o own) Put(ctx context.Context, path, pfn string) error {
 		return put(ctx, path, target, withName, folder.Sync)
 	})
 	if err != nil {
-		return fmt.Errorf("put %s: %w", pfn, full(err))
+		return fmt.Errorf("put %s: %w", pfn, Full(err))
 	}
 	return nil
 }

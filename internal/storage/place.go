@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -50,13 +49,13 @@ func place(ctx context.Context, source, target string, d durability) error {
 		if errors.Is(err, os.ErrExist) {
 			return err
 		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-			return full(err)
+		if err = Full(err); errors.Is(err, ErrNoSpace) {
+			return err
 		}
 	} else if _, err := os.Lstat(target); err == nil { // known before anything is copied
 		return &os.LinkError{Op: "link", Old: source, New: target, Err: os.ErrExist}
 	}
-	return full(create(target, info.Mode(), d, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
+	return Full(create(target, info.Mode(), d, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
 }
 
 func (d durability) before(f *os.File) error {

@@ -177,7 +177,7 @@ func Receive(path string, body io.Reader, pfn string) (size int64, err error) {
 		err = fmt.Errorf("the transfer broke off after %d bytes: %w", size, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("get %s: %w", Shown(pfn), full(err))
+		return 0, fmt.Errorf("get %s: %w", Shown(pfn), Full(err))
 	}
 	return size, nil
 }

@@ -59,13 +59,13 @@ func (File) Rename(_ context.Context, from, to string) error {
 		return err
 	}
 	if err := makeFolder(filepath.Dir(target)); err != nil {
-		return full(err)
+		return Full(err)
 	}
 	if there, err := os.Lstat(target); err == nil && !there.Mode().IsRegular() {
 		return &fs.PathError{Op: "replace", Path: target, Err: errors.New("it is not a regular file")}
 	}
 	if err := os.Rename(source, target); err != nil {
-		return full(err)
+		return Full(err)
 	}
 	return errors.Join(disk.Sync(filepath.Dir(target)), disk.Sync(filepath.Dir(source)))
 }

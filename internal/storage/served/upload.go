@@ -13,11 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zeebo/blake3"
-	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
@@ -112,7 +110,7 @@ func (u *uploads) begin(
 	}
 	if err := one.open(launch); err != nil {
 		one.end()
-		return nil, full(err)
+		return nil, storage.Full(err)
 	}
 	return one, nil
 }
@@ -303,7 +301,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, launch string, q
 	}
 	if err != nil {
 		_ = one.in.Remove(one.name)
-		h.fail(w, q, full(err))
+		h.fail(w, q, storage.Full(err))
 		return
 	}
 	// Nobody knows how long it took to bring the file to disk.
@@ -343,12 +341,4 @@ func (h *Handler) isThere(w http.ResponseWriter, r *http.Request, launch string,
 		h.fail(w, q, err)
 	}
 	return true
-}
-
-// full makes errors of a full disk or quota known by their type.
-func full(err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
-	}
-	return err
 }
