@@ -115,7 +115,7 @@ func TestOthersAreServedBetweenPieces(t *testing.T) {
 		if before == 0 || before > flow.PieceJobs*(turns+1) {
 			t.Fatalf("%d jobs after %d turns", before, turns)
 		}
-		note := &Request{Run: 1, Records: make([]taskqueue.Record, 1), end: func(*Ending) { seen = jobs() }}
+		note := &Request{Run: 1, Records: make([]taskqueue.Record, 1), toEnding: func(*Ending) { seen = jobs() }}
 		if err := l.Inbox.Send(t.Context(), note); err != nil {
 			t.Fatal(err)
 		}
