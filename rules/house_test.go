@@ -19,7 +19,7 @@ const (
 
 // larger are the packages that may have more lines, and how many.
 var larger = map[string]int{
-	"internal/dispatch": 15_400,
+	"internal/dispatch": 14_500,
 }
 
 // wide are the structs that may have more fields, and why.

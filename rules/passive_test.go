@@ -17,8 +17,9 @@ import (
 var passive = []string{
 	"lib/fifo", "internal/logical", "internal/quantity", "internal/legible", "internal/shelltext", "internal/yamlfile",
 	"internal/eviction", "internal/taskqueue", "internal/explain", "internal/rights", "internal/rocrate",
-	"internal/dispatch/rows", "internal/dispatch/fairtree", "internal/dispatch/records",
-	"internal/dispatch/results", "internal/dispatch/estimate", "internal/dispatch",
+	"internal/dispatch/rows", "internal/dispatch/estimate", "internal/dispatch/fairtree", "internal/dispatch/records",
+	"internal/dispatch/results", "internal/dispatch/copies", "internal/dispatch/delay", "internal/dispatch/health",
+	"internal/dispatch/pilotplan", "internal/dispatch/pools", "internal/dispatch/room", "internal/dispatch",
 	"internal/flow/pattern", "internal/flow/workflow", "internal/flow/draft", "internal/flow", "internal/wfformat",
 }
 

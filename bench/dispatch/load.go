@@ -49,7 +49,7 @@ type pilot struct {
 
 func newLoad(name string) *load {
 	l := &load{name: name, rng: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0)}
-	l.core, _ = dispatch.New(dispatch.Config{})
+	l.core, _ = dispatch.New(taskqueue.Config{})
 	l.step(taskqueue.SetRun{Run: taskqueue.Run{ID: run}})
 	for i := 0; i < files; i += batch {
 		add := taskqueue.AddFiles{Run: run}

@@ -13,7 +13,7 @@ import (
 // A job of which no pilot could be told is refused, and what is too much for one answer comes
 // in the next.
 func TestAssignmentsFitIntoAnswers(t *testing.T) {
-	c := withRun(t, Config{Ahead: -1})
+	c := withRun(t, taskqueue.Config{Ahead: -1})
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)

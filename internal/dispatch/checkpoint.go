@@ -147,7 +147,7 @@ func (fs *files) removeSaved(s *records.Saved) {
 // pilot's cache. It is no version, so it stands among the other copies there.
 func (p *pilot) holdsSaved(j *job) bool {
 	s := j.saved()
-	return s != nil && p.copies.other.has(taskqueue.FileRef{LFN: j.policy.checkpoint, Version: s.Version,
+	return s != nil && p.copies.other.Has(taskqueue.FileRef{LFN: j.policy.checkpoint, Version: s.Version,
 		Tag: taskqueue.Tag(s.Attempt)})
 }
 

@@ -191,12 +191,12 @@ func TestCheckpointsStayInCaches(t *testing.T) {
 	a = c.says()
 	p := c.core.fleet.pilots["p"]
 	copied := taskqueue.FileRef{LFN: "state/", Tag: a.Inputs[0].File.Tag}
-	p.copies.other.set(copied, 7)
+	p.copies.other.Set(copied, 7)
 	if stale := c.core.placement.stale(p); len(stale) > 0 {
 		t.Errorf("%v may go, although the job may need it again", stale)
 	}
 	c.says(taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Succeeded})
-	p.copies.other.set(copied, 7)
+	p.copies.other.Set(copied, 7)
 	if stale := c.core.placement.stale(p); !slices.Equal(stale, []taskqueue.FileRef{copied}) {
 		t.Errorf("%v may go when the job is done", stale)
 	}
@@ -261,7 +261,7 @@ type crashing struct {
 	durable map[string]taskqueue.Record
 	removed map[string]bool
 	seq     uint64
-	config  Config
+	config  taskqueue.Config
 }
 
 func newCrashing(t *testing.T) *crashing {

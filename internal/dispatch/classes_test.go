@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"testing"
 
+	"fairway/internal/dispatch/room"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
 
 // A share of a GPU is counted beside whole ones, and in a pool, where it is none of pilots, as one.
 func TestSharesOfGPUsAreCounted(t *testing.T) {
-	c, _ := New(Config{})
+	c, _ := New(taskqueue.Config{})
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
@@ -40,19 +41,19 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 	has := taskqueue.Resources{MilliCPUs: 1000, Countable: map[string]int64{quantity.GPU: 1}}
 	step(taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Has: has}})
 	p, job := c.fleet.pilots["p"], func(n uint32) *job { return c.jobs.find(taskqueue.NewJobID(1, n)) }
-	p.used = usage{}
-	p.add(job(1).class, 1)
-	if p.hasRoom(job(2).class, 1) || p.hasRoom(job(3).class, 1) || !p.hasRoom(job(2).class, 2) {
+	p.room = room.Room{Has: &p.info.Has}
+	p.room.Add(&job(1).class.takes, 1)
+	if p.room.Fits(&job(2).class.takes, 1) || p.room.Fits(&job(3).class.takes, 1) || !p.room.Fits(&job(2).class.takes, 2) {
 		t.Error("0.6 of a GPU leave room for more than 0.4")
 	}
-	if why := fmt.Sprint(p.lacksNow(job(2).class)); why != "[{gpu 0 600 400}]" {
+	if why := fmt.Sprint(p.room.Lacks(&job(2).class.takes)); why != "[{gpu 0 600 400}]" {
 		t.Error(why)
 	}
 	step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{quantity.GPU: 4}}})
 	for n, want := range map[uint32]int64{2: 1, 3: 1} {
 		cl := job(n).class
-		if len(cl.pools) != 1 || cl.pools[0].n != want || len(cl.countable) != 0 || cl.onOne().GPUShare != 0 {
-			t.Errorf("job %d needs %+v of pools, %+v and %+v of pilots", n, cl.pools, cl.countable, cl.onOne())
+		if len(cl.pools) != 1 || cl.pools[0].N != want || len(cl.takes.Countable) != 0 || cl.onOne().GPUShare != 0 {
+			t.Errorf("job %d needs %+v of pools, %+v and %+v of pilots", n, cl.pools, cl.takes.Countable, cl.onOne())
 		}
 	}
 }
@@ -62,7 +63,7 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 func TestClassesGoWithTheirRuns(t *testing.T) {
 	// Run 1 stays, with one job, which needs to avoid a host once its pilot has lost it.
 	const classes, stays = 100, 2
-	c, _ := New(Config{})
+	c, _ := New(taskqueue.Config{})
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
@@ -116,7 +117,7 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 
 // Jobs that need more different things than there may be are refused as a whole.
 func TestClassesAreBounded(t *testing.T) {
-	c := withRun(t, Config{})
+	c := withRun(t, taskqueue.Config{})
 	c.jobs.mostClasses = 1000
 	in := taskqueue.Submit{Run: 1}
 	for i := range c.jobs.mostClasses + 1 {

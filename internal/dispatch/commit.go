@@ -137,7 +137,7 @@ func (fs *files) makeVisible(v *version, by *pilot, holders []*pilot) bool {
 	if live || v.pfn == "" {
 		r := v.copyNamed(v.tag)
 		for _, p := range holders {
-			if size, ok := p.copies.other.take(r); ok {
+			if size, ok := p.copies.other.Take(r); ok {
 				fs.hold(p, v, size)
 			}
 		}

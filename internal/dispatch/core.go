@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"fairway/internal/dispatch/delay"
 	"fairway/internal/dispatch/results"
 	"fairway/internal/dispatch/rows"
 	"fairway/internal/taskqueue"
@@ -36,15 +37,15 @@ type Core struct {
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
-func New(config Config) (*Core, taskqueue.Effects) {
+func New(config taskqueue.Config) (*Core, taskqueue.Effects) {
 	c := newCore(config)
 	c.journal.beginStore()
 	c.journal.persistMeta(0)
 	return c, c.effects
 }
 
-func newCore(config Config) *Core {
-	s := &transition{config: config.withDefaults()}
+func newCore(config taskqueue.Config) *Core {
+	s := &transition{config: config.WithDefaults()}
 	c := &Core{
 		transition: s,
 		answerSize: taskqueue.MaxAssignment,
@@ -57,8 +58,9 @@ func newCore(config Config) *Core {
 	c.jobs = newJobs(s, &c.shares, &c.runs, &c.files)
 	c.fleet = newFleet(s, &c.journal, &c.shares, &c.jobs, &c.files)
 	c.placement = placement{
-		transition: s, shares: &c.shares, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
-		delayed: delayedJobs{jobs: make(map[uint32]delay)}, reserved: make(map[*job]*pilot),
+		transition: s, shares: &c.shares, files: &c.files, jobs: &c.jobs, fleet: &c.fleet,
+		rule:    delay.RuleOf(config.Placement),
+		delayed: delayedJobs{jobs: make(map[uint32]delayed)}, reserved: make(map[*job]*pilot),
 		expected: make(map[*job]*pilot),
 	}
 	return c
@@ -165,7 +167,7 @@ func (c *Core) propagate() {
 	c.propagateJobs()
 	c.lookForNew()
 	c.lookForExpected()
-	for first := true; first || len(c.work.nodes) > 0; first = false {
+	for first := true; first || c.fleet.nodes.HasChanged(); first = false {
 		c.reviewNodes()
 		c.matchAll()
 	}
@@ -336,7 +338,7 @@ func (c *Core) runTimers() {
 // the effects so far, and what is still to be done. It holds no state of jobs,
 // files or pilots. Only the timers last from one transition to the next.
 type transition struct {
-	config  Config            // constant
+	config  taskqueue.Config  // constant
 	now     instant           // never goes back
 	effects taskqueue.Effects // what the caller gets when it ends
 	timers  timers
@@ -360,7 +362,6 @@ type worklists struct {
 	answers []*pilot  // are to be answered
 	resume  []*run    // go on: their ready jobs are to be offered again
 	failed  []*job    // have failed for good, which may halt their runs
-	nodes   []*health // changed, and it is to be seen whether they get jobs
 }
 
 func pop[T any](list *[]T) T {
@@ -420,6 +421,14 @@ func (s *transition) left(at instant) taskqueue.Left {
 }
 
 type instant = taskqueue.Instant
+
+// doubled is a pause that has doubled so many times, and at most so long.
+func doubled(pause time.Duration, times int, most time.Duration) time.Duration {
+	for n := 0; n < times && pause < most; n++ {
+		pause *= 2
+	}
+	return min(pause, most)
+}
 
 type timerKind uint8
 

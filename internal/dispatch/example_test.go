@@ -84,7 +84,7 @@ func (n *oneNode) letOut(effects taskqueue.Effects) {
 
 // Two jobs, of which the second reads what the first writes, on one pilot.
 func Example() {
-	core, effects := dispatch.New(dispatch.Config{})
+	core, effects := dispatch.New(taskqueue.Config{})
 	node := &oneNode{records: make(map[string][]byte), inputs: make(chan taskqueue.Input, 8)}
 	if err := node.save(effects.Persist); err != nil {
 		fmt.Println(err)

@@ -273,9 +273,9 @@ func (c *Core) count(s *taskqueue.Survey, p *pilot, j *job) {
 		}
 	case p.seat.reserved != nil && p.seat.reserved != j:
 		s.Drained.Add(p.seat.reserved.name, maxExplained)
-	case !p.hasRoom(j.class, 1):
+	case !p.room.Fits(&j.class.takes, 1):
 		s.Busy++
-		s.Occupied.Add(p.lacksNow(j.class))
+		s.Occupied.Add(p.room.Lacks(&j.class.takes))
 	default:
 		s.Free++
 	}
@@ -286,23 +286,13 @@ const maxBefore = 3
 
 // turn says where the user of a ready job stands in line, and what limits keep the job.
 func (c *Core) turn(j *job) (t taskqueue.Turn) {
-	for _, x := range j.class.pools {
-		p := x.pool
-		at := taskqueue.PoolStanding{Name: p.name, Needs: x.n * int64(j.class.tasks()), Most: p.most, Used: p.used}
-		if p.used+at.Needs <= p.most {
-			if p.keptFor == nil || p.keptFor == j || c.now >= p.keptUntil {
-				continue
-			}
-			at.KeptFor = p.keptFor.name
-		}
-		t.Pools = append(t.Pools, at)
-	}
+	t.Pools = j.class.pools.Standing(c.now, j, j.class.tasks(), func(o *job) string { return o.name })
 	if c.shares.Alone() {
 		return t
 	}
 	s := j.share()
 	for x := range s.Up {
-		t.Shares = append(t.Shares, c.shares.standing(x))
+		t.Shares = append(t.Shares, c.shares.Standing(c.now, x))
 	}
 	for x := range c.shares.InOrder {
 		t.Users++

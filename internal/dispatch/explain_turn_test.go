@@ -18,7 +18,7 @@ func TestExplanationTellsTheTurn(t *testing.T) {
 			{Name: "ann", User: true, Weight: 1}, {Name: "bob", User: true, Weight: 1, Limits: taskqueue.Quota{Running: 1}},
 		}}},
 	}
-	m := marketOf(t, seed.Of(t), shares, Config{})
+	m := marketOf(t, seed.Of(t), shares, taskqueue.Config{})
 	ann, err := m.addUser(taskqueue.Account{Group: "lab", User: "ann"}, 0, 0)
 	m.must(t, err)
 	bob, err := m.addUser(taskqueue.Account{Group: "lab", User: "bob"}, 0, 0)

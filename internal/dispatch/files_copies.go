@@ -48,7 +48,7 @@ func (fs *files) copiesOf(p *pilot) (all logical.Copies) {
 	for _, v := range p.copies.versions {
 		add(fs.copyAt(p, v))
 	}
-	for r := range p.copies.other.all() {
+	for r := range p.copies.other.All() {
 		add(r)
 	}
 	return all
@@ -136,7 +136,7 @@ func (fs *files) reappeared(v *version) {
 func (fs *files) setAside(at copyOf) bool {
 	older, ok := fs.older[at]
 	if ok {
-		at.pilot.copies.other.set(at.version.copyNamed(older.tag), older.size)
+		at.pilot.copies.other.Set(at.version.copyNamed(older.tag), older.size)
 		delete(fs.older, at)
 	}
 	return ok

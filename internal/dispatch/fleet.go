@@ -5,8 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/dispatch/copies"
 	"fairway/internal/dispatch/estimate"
+	"fairway/internal/dispatch/health"
 	"fairway/internal/dispatch/records"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 )
 
@@ -15,7 +18,7 @@ import (
 //
 // Invariants:
 //   - An attempt is in attempts, in the list of its pilot and in that of its job,
-//     or in none of them; pilot.used is the sum of what its attempts need.
+//     or in none of them; what is in use in pilot.room is the sum of what its attempts need.
 //   - A pilot is in parked exactly while its Sync is held, it may be given jobs,
 //     has a free processor, and drains for no job.
 //   - Each launch counts once at its site, under what its pilot is.
@@ -85,7 +88,9 @@ type fleetNumbers struct {
 
 func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet {
 	return fleet{
-		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[taskqueue.PilotID]*pilot),
+		transition: s, journal: jn, shares: sh, jobs: js, files: fs,
+		nodes:    nodes{Book: health.NewBook[*job, *attempt](s.config.NodeFailures, s.config.NodePause)},
+		pilots:   make(map[taskqueue.PilotID]*pilot),
 		attempts: make(map[taskqueue.AttemptID]*attempt), gangs: make(map[*job]*gang),
 		early: earlyAttempts{staging: make(map[*version][]*attempt)}, hosts: make(map[string]*host),
 		shapeOf: make(map[classKey]*shape),
@@ -137,10 +142,10 @@ type pilot struct {
 	exchange fileExchange // with caches of other hosts
 	record   trackRecord  // what it has got done
 
-	// What it was given; used is the sum of what attempts need.
+	// What it was given; in use in room is the sum of what attempts need.
 	attempts []*attempt // in the order of their assignment
 	ending   []ending   // unknown attempts that it named, until it has been told to end them
-	used     usage
+	room     room.Room
 	checkAt  instant // when those that wait there are to be looked at; 0: never
 
 	// What it waits for, as it has told last.
@@ -189,7 +194,7 @@ type seat struct {
 // and hot lists some of them. Files change these, the placement cools what has no ready readers.
 type cacheView struct {
 	cached   map[*version]holding
-	other    others
+	other    copies.Others
 	versions []*version // those of cached, in an order of their own
 	hot      []*version // that have ready readers, and some that had
 	telling  *telling   // while it tells all of its cache; nil: what is known of that is all
@@ -247,12 +252,14 @@ type host struct {
 	shares int                 // how many of them share their caches
 	busy   int                 // attempts of them
 	cut    []taskqueue.PilotID // from which it got nothing since it got something from any, at most maxCut
-	health *health             // what is known against it; nil: nothing
+	health *node               // what is known against it; nil: nothing
 }
 
 // register makes a pilot known that sends its whole state.
 func (fl *fleet) register(s *taskqueue.Sync) *pilot {
-	p := &pilot{id: s.Pilot, copies: cacheView{cached: make(map[*version]holding), other: newOthers(&fl.counts.others)}}
+	p := &pilot{id: s.Pilot}
+	p.copies.cached, p.copies.other = make(map[*version]holding), copies.NewOthers(&fl.counts.others)
+	p.room.Has = &p.info.Has
 	fl.pilots[p.id] = p
 	fl.describe(p, *s.Hello)
 	fl.journal.persist(records.TablePilot, 0, string(p.id), &records.Pilot{
@@ -285,7 +292,7 @@ func (fl *fleet) describe(p *pilot, info taskqueue.PilotInfo) {
 	}
 	h := fl.hosts[info.Node()]
 	if h == nil {
-		h = &host{name: info.Node(), health: fl.healthOf(info.Node())}
+		h = &host{name: info.Node(), health: fl.nodes.Of(info.Node())}
 		fl.hosts[h.name] = h
 	}
 	p.host = h
@@ -295,7 +302,7 @@ func (fl *fleet) describe(p *pilot, info taskqueue.PilotInfo) {
 		h.shares++
 	}
 	fl.enterShape(p)
-	fl.counts.slots += p.slots()
+	fl.counts.slots += p.room.Slots()
 	p.seat.askedInVain = 0
 	fl.peersChanged(p)
 }
@@ -306,7 +313,7 @@ const MaxPilotCPUs = 4096
 // believed is what a pilot has, as far as its site says that it may.
 func (fl *fleet) believed(info *taskqueue.PilotInfo) taskqueue.Resources {
 	has := info.Has
-	has.MilliCPUs = min(has.MilliCPUs, MaxPilotCPUs*minSlot)
+	has.MilliCPUs = min(has.MilliCPUs, MaxPilotCPUs*room.Slot)
 	s := fl.monitor.byName[info.Site]
 	if s == nil {
 		return has
@@ -337,7 +344,7 @@ func (fl *fleet) unplace(p *pilot) {
 		delete(fl.hosts, h.name)
 	}
 	fl.leaveShape(p)
-	fl.counts.slots -= p.slots()
+	fl.counts.slots -= p.room.Slots()
 }
 
 // peersChanged tells the other pilots of the host, as its cache counts for

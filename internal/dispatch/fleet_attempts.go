@@ -1,10 +1,11 @@
 package dispatch
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
+	"fairway/internal/dispatch/pools"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 )
 
@@ -44,7 +45,7 @@ type attempt struct {
 
 	took time.Duration // as its pilot measured; 0 before it has ended
 
-	doubts *health // of its node, when it was given out and attempts failed there; nil: none did
+	doubts *node // of its node, when it was given out and attempts failed there; nil: none did
 }
 
 // toldAttempt is what a pilot has been told of an attempt. It is said again in each answer until
@@ -60,10 +61,10 @@ type toldAttempt struct {
 
 // attemptCost is what the user of a run is charged for an attempt.
 type attemptCost struct {
-	slots  float64    // that it takes of its pilot; 0: it is not charged
-	cpus   int64      // thousandths of processors
-	charge float64    // slot-seconds that it was expected to take when it was given out
-	pools  []poolNeed // what it was granted
+	slots  float64           // that it takes of its pilot; 0: it is not charged
+	cpus   int64             // thousandths of processors
+	charge float64           // slot-seconds that it was expected to take when it was given out
+	pools  pools.Needs[*job] // what it was granted
 }
 
 // leaves reports whether the attempt is to end before it has run.
@@ -71,66 +72,6 @@ func (a *attempt) leaves() bool { return a.told.ended || a.told.asked != 0 && !a
 
 // known reports whether the pilot itself has reported the attempt.
 func (a *attempt) known() bool { return a.started || a.adopted }
-
-// usage is the sum of what assigned attempts need.
-type usage struct {
-	milliCPUs, memory, disk int64
-	countable               []countable
-}
-
-func (u *usage) count(name string) int64 {
-	for i := range u.countable {
-		if u.countable[i].name == name {
-			return u.countable[i].n
-		}
-	}
-	return 0
-}
-
-// minSlot is what a job that states no processors takes of one.
-const minSlot = 1000
-
-func (p *pilot) totalCPUs() int64 { return cmp.Or(p.info.Has.MilliCPUs, minSlot) }
-
-func (p *pilot) cpusOf(cl *class) int64 {
-	return cmp.Or(cl.key.milliCPUs, min(minSlot, p.totalCPUs()))
-}
-
-// slots is how many jobs of one processor each it runs at a time.
-func (p *pilot) slots() int { return max(1, int(p.totalCPUs()/minSlot)) }
-
-// hasRoom reports whether the pilot has, in all times over, what the class needs
-// besides what is assigned already.
-func (p *pilot) hasRoom(cl *class, times int64) bool {
-	k := &cl.key
-	if p.used.milliCPUs+p.cpusOf(cl) > times*p.totalCPUs() ||
-		p.used.memory+k.memory > times*p.info.Has.Memory ||
-		p.used.disk+k.disk > times*p.info.Has.Disk {
-		return false
-	}
-	for _, n := range cl.countable {
-		if p.used.count(n.name)+n.n > times*thousandths(p.info.Has.Countable[n.name]) {
-			return false
-		}
-	}
-	return true
-}
-
-// add takes (sign 1) or gives back (sign -1) what the class needs.
-func (p *pilot) add(cl *class, sign int64) {
-	u := &p.used
-	u.milliCPUs += sign * p.cpusOf(cl)
-	u.memory += sign * cl.key.memory
-	u.disk += sign * cl.key.disk
-	for _, n := range cl.countable {
-		i := slices.IndexFunc(u.countable, func(x countable) bool { return x.name == n.name })
-		if i < 0 {
-			u.countable = append(u.countable, countable{name: n.name})
-			i = len(u.countable) - 1
-		}
-		u.countable[i].n += sign * n.n
-	}
-}
 
 // fitsWhole reports whether the pilot could run the class if it ran nothing
 // else.
@@ -179,7 +120,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 	fl.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
 	a.pilot.host.busy++
-	a.pilot.add(a.needs, 1)
+	a.pilot.room.Add(&a.needs.takes, 1)
 	fl.shares.begin(a, fl.expectedRun)
 	fl.nodeGiven(a)
 	fl.limitsMoved(a)
@@ -229,7 +170,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		p.attempts = slices.Delete(p.attempts, i, i+1)
 		p.host.busy--
 	}
-	p.add(a.needs, -1)
+	p.room.Add(&a.needs.takes, -1)
 	p.seat.askedInVain = 0
 	fl.recount(p)
 }
@@ -260,18 +201,18 @@ func (fl *fleet) endUnknown(p *pilot, id taskqueue.AttemptID) {
 // it runs what it has room for, and stores the outputs of no more attempts than it has slots.
 // One that says more keeps the rest waiting.
 func (p *pilot) mayHaveStarted(cl *class) bool {
-	cpus, storing := p.cpusOf(cl), 0
+	cpus, storing := p.room.CPUsOf(&cl.takes), 0
 	for _, x := range p.attempts {
 		if !x.started {
 			continue
 		}
-		if n := p.cpusOf(x.needs); cpus+n <= p.totalCPUs() {
+		if n := p.room.CPUsOf(&x.needs.takes); cpus+n <= p.room.CPUs() {
 			cpus += n
 		} else {
 			storing++
 		}
 	}
-	return storing <= p.slots()
+	return storing <= p.room.Slots()
 }
 
 // dropAttempt has the pilot of an attempt end it, which nobody waits for any more.
@@ -313,19 +254,16 @@ func (fl *fleet) endAttempt(a *attempt) bool {
 // waitsItsTurn reports whether the attempts given to the pilot before this one
 // leave no room for it.
 func (a *attempt) waitsItsTurn() bool {
-	before := a.pilot.used
-	defer func() { a.pilot.used = before }()
-	p := a.pilot
-	p.used = usage{}
-	for _, x := range p.attempts {
+	before := room.Room{Has: a.pilot.room.Has}
+	for _, x := range a.pilot.attempts {
 		if !x.precedes(a) {
 			continue
 		}
-		if p.add(x.needs, 1); !p.hasRoom(a.needs, 1) { // of hundreds the first ones tell
+		if before.Add(&x.needs.takes, 1); !before.Fits(&a.needs.takes, 1) { // of hundreds the first ones tell
 			return true
 		}
 	}
-	return !p.hasRoom(a.needs, 1)
+	return !before.Fits(&a.needs.takes, 1)
 }
 
 // precedes reports whether the attempt has its turn before another one of its pilot.
@@ -391,7 +329,7 @@ func (fl *fleet) recount(p *pilot) {
 			fl.counts.between--
 		}
 	}
-	is := takes && p.talk.heldSeq != 0 && p.seat.reserved == nil && p.used.milliCPUs < p.totalCPUs() &&
+	is := takes && p.talk.heldSeq != 0 && p.seat.reserved == nil && !p.room.IsFull() &&
 		(p.expires == 0 || p.expires > fl.now)
 	switch {
 	case is && p.seat.parked == 0:
@@ -434,6 +372,6 @@ func (fl *fleet) countDelivered(p *pilot, ended int) {
 		return
 	}
 	p.record.delivered += ended
-	p.record.spacing.Add(time.Duration(fl.now-p.record.worksSince).Seconds()*float64(p.slots()), float64(ended))
+	p.record.spacing.Add(time.Duration(fl.now-p.record.worksSince).Seconds()*float64(p.room.Slots()), float64(ended))
 	p.record.worksSince = fl.now
 }

@@ -5,25 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/dispatch/delay"
 	"fairway/internal/dispatch/estimate"
+	"fairway/internal/dispatch/pilotplan"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 )
-
-// SiteWeights say by what it is decided at which site a job runs, where more
-// than one is described. The zero value decides nothing: every site starts
-// pilots for all that it could run, and each pilot takes what suits its cache.
-// With Data and Queue at 1 a job goes where it is expected to end first.
-type SiteWeights struct {
-	// Data counts the seconds in which the input that is not at the site would
-	// come over the network between sites.
-	Data float64
-	// Queue counts the seconds until the job could start there, and those that
-	// it would run.
-	Queue float64
-	// Money counts what its slots would cost there, where pilots are to be
-	// started: so many seconds is one unit of money worth.
-	Money float64
-}
 
 // What is expected while nothing tells.
 const (
@@ -44,12 +31,12 @@ type outlook struct {
 	reads   estimate.Reads // of its pilots
 	age     time.Duration  // of its pilots that wait in the batch system, in the mean, when it was last looked at
 	awaited int            // jobs that are kept for the site
-	rooms   siteRooms
+	rooms   pilotplan.Rooms
 }
 
 // choosesSites reports whether sites are weighed at all.
 func (fl *fleet) choosesSites() bool {
-	return fl.config.Sites != SiteWeights{} && len(fl.monitor.sites) > 1
+	return fl.config.Sites != taskqueue.SiteWeights{} && len(fl.monitor.sites) > 1
 }
 
 // stores reports whether the storage element of the site has the version.
@@ -79,7 +66,7 @@ func (fl *fleet) score(j *job, s *site, far int64, start time.Duration) float64 
 // charge is the weighed price of the job at the site, in seconds. It counts where
 // pilots are started; one that is there is paid for whether it works or not.
 func (fl *fleet) charge(j *job, s *site) float64 {
-	slots := float64(max(j.class.key.milliCPUs, minSlot)) / minSlot
+	slots := float64(max(j.class.key.milliCPUs, room.Slot)) / room.Slot
 	return fl.config.Sites.Money * s.Price * slots * fl.runAt(j, s).Hours()
 }
 
@@ -181,7 +168,7 @@ func (pl *placement) keepForSite(j *job, p *pilot) bool {
 	}
 	pl.endDelay(j)
 	s.outlook.awaited++
-	pl.addDelay(j, delay{site: s, until: pl.now.After(patience)})
+	pl.addDelay(j, delayed{site: s, until: pl.now.After(patience)})
 	return true
 }
 
@@ -217,7 +204,7 @@ func (pl *placement) betterSite(j *job, p *pilot) (*site, time.Duration) {
 // queued there, after a run.
 func (pl *placement) scoreWith(j *job, p *pilot) float64 {
 	s, start := p.launch.site, time.Duration(0)
-	if !p.hasRoom(j.class, 1) {
+	if !p.room.Fits(&j.class.takes, 1) {
 		start = pl.fleet.runAt(j, s)
 	}
 	return pl.fleet.score(j, s, s.farBytes(j, p), start)
@@ -226,7 +213,7 @@ func (pl *placement) scoreWith(j *job, p *pilot) float64 {
 // worth is how long a job may wait to save so much.
 func (pl *placement) worth(gain float64) time.Duration {
 	limit := pl.config.MaxPassOver
-	if gain < minGain.Seconds() {
+	if gain < delay.MinGain.Seconds() {
 		return 0
 	}
 	if w := pl.config.Sites.Queue; w > 0 {

@@ -13,7 +13,7 @@ import (
 // Each node of a cluster has another free disk, and most have other free memory.
 func TestTenThousandNodesHaveFewShapes(t *testing.T) {
 	const nodes = 10_000
-	c, _ := New(Config{})
+	c, _ := New(taskqueue.Config{})
 	step := func(in taskqueue.Input) {
 		t.Helper()
 		if _, err := c.Step(epoch, in); err != nil {
@@ -46,7 +46,7 @@ func TestTenThousandNodesHaveFewShapes(t *testing.T) {
 // none is kept from one that has enough.
 func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed.Of(t), 1))
-	c, _ := New(Config{})
+	c, _ := New(taskqueue.Config{})
 	amount := func() int64 { return rng.Int64N(9) << rng.IntN(2) * 100 } // few shapes, of many pilots each
 	has := func() taskqueue.Resources {
 		r := taskqueue.Resources{MilliCPUs: 1000 * rng.Int64N(2), Memory: 800 + rng.Int64N(200), Disk: amount()}

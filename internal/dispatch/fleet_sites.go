@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/dispatch/pilotplan"
 	"fairway/internal/dispatch/records"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 )
 
@@ -178,12 +180,8 @@ func (fl *fleet) judge(s *site, works bool) {
 		s.failures, s.notBefore = 0, 0
 		return
 	}
-	pause := firstStartBackoff
-	for n := 0; n < s.failures && pause < fl.config.MaxStartBackoff; n++ {
-		pause *= 2
-	}
+	s.notBefore = fl.now.After(doubled(firstStartBackoff, s.failures, fl.config.MaxStartBackoff))
 	s.failures++
-	s.notBefore = fl.now.After(min(pause, fl.config.MaxStartBackoff))
 }
 
 // pilotDropped stops counting a pilot that has gone, unless its launch has another.
@@ -331,57 +329,38 @@ func (fl *fleet) expireStarts(s *site) {
 	}
 }
 
-// plan returns how many pilots to submit to the site now. The numbers are the
-// steps of section IV-A.
+// plan returns how many pilots to submit to the site now.
 func (fl *fleet) plan(s *site) int {
-	slots := s.MaxPilots - s.submitted() // 1, 2
-	if slots <= 0 {                      // 3, 4
-		return 0
+	has := pilotplan.Site{
+		Min: s.MinPilots, Max: s.MaxPilots, MinIdle: s.MinIdlePilots,
+		Submitted: s.submitted(), Inactive: s.inactive(), Idle: s.pilots[idle],
 	}
-	send, inactive := 0, s.inactive()
-	for _, needed := range fl.pilotsNeeded(s) { // 5, 6
-		if needed <= inactive { // 7, 8
-			inactive -= needed
-			continue
-		}
-		// 9, 10: where a group has more tasks than there are slots, the paper
-		// sends nothing. Here it sends min(slots, uncovered), or the site
-		// would stand still just when there is most to do.
-		uncovered := needed - inactive
-		inactive = 0
-		send += min(slots-send, uncovered)
-	}
-	if short := s.MinIdlePilots - s.pilots[idle] - inactive; short > 0 { // 11, 12
-		send += min(slots-send, short)
-	}
-	if short := s.MinPilots - s.submitted() - send; short > 0 { // 13, 14
-		send += min(slots-send, short)
-	}
-	return send
+	return has.ToSend(func(yield func(int) bool) { fl.pilotsNeeded(s, yield) })
 }
 
-// pilotsNeeded returns, for each group of ready jobs that the site's pilots
+// pilotsNeeded yields, for each group of ready jobs that the site's pilots
 // could run, how many pilots would run all of it at once. Where sites are
 // weighed it is what the plan of all sites allots to this one.
-func (fl *fleet) pilotsNeeded(s *site) []int {
+func (fl *fleet) pilotsNeeded(s *site, yield func(int) bool) {
 	if fl.choosesSites() {
-		return []int{s.pilotsWanted()}
+		yield(s.outlook.rooms.Wanted())
+		return
 	}
-	var needed []int
 	for g, n := range fl.jobs.startable {
 		if !fl.serves(s, g.class) {
 			continue
 		}
 		per := s.jobsPerPilot(g.class)
-		needed = append(needed, (n*g.class.tasks()+per-1)/per)
+		if !yield((n*g.class.tasks() + per - 1) / per) {
+			return
+		}
 	}
-	return needed
 }
 
 func (s *site) jobsPerPilot(cl *class) int {
 	if cl.key.apart {
 		return 1
 	}
-	p := pilot{info: taskqueue.PilotInfo{Has: s.Pilot}}
-	return max(1, p.roomBeside(cl, &usage{}))
+	one := room.Room{Has: &s.Pilot}
+	return max(1, one.Free(&cl.takes))
 }

@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // A pilot forfeits an attempt that it has not started, as far as it has told, when it does
 // not give it back in time, or falls silent. The job is given to another pilot at once. The
@@ -13,13 +17,13 @@ import "slices"
 const overdueAfter = 2
 
 // isLate reports whether the attempt should have started by now.
-func (a *attempt) isLate(now instant, c *Config) bool {
+func (a *attempt) isLate(now instant, c *taskqueue.Config) bool {
 	return !a.started && now >= a.given.After(overdueAfter*c.AheadTime)
 }
 
 // returnedBy is until when the pilot is to have told that it has given back what it was
 // asked for. One that asks now and then only hears of it when it asks next.
-func (a *attempt) returnedBy(c *Config) instant {
+func (a *attempt) returnedBy(c *taskqueue.Config) instant {
 	return max(a.told.asked, a.pilot.lease.due).After(c.Silence)
 }
 

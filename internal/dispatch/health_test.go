@@ -167,7 +167,7 @@ func TestOneBadNodeFailsNoJob(t *testing.T) {
 						}
 					}
 					for _, p := range f.core.Pilots() {
-						if doubted := f.core.fleet.isDoubted(f.core.fleet.hosts["n1"].health); (p.Doubted != "") !=
+						if doubted := f.core.fleet.nodes.IsDoubted(f.core.fleet.hosts["n1"].health); (p.Doubted != "") !=
 							(p.Pilot == "n1" && doubted) {
 							t.Errorf("of the pilot %s is shown %q", p.Pilot, p.Doubted)
 						}
@@ -277,9 +277,9 @@ func TestJobsThatFailEverywhereCondemnNoNode(t *testing.T) {
 			if len(f.said) > 0 {
 				t.Errorf("%d nodes: said %v", nodes, f.said)
 			}
-			for _, h := range f.core.fleet.nodes.doubted {
-				if h.condemned {
-					t.Errorf("%d nodes: %s is condemned: %s", nodes, h.node, f.core.whyDoubted(h))
+			for _, h := range f.core.fleet.nodes.Doubted() {
+				if h.IsCondemned() {
+					t.Errorf("%d nodes: %s is condemned: %s", nodes, h.Name, f.core.whyDoubted(h))
 				}
 			}
 		}

@@ -303,10 +303,7 @@ func (js *jobs) pauseOf(j *job) time.Duration {
 	if pause <= 0 {
 		pause = js.config.Backoff
 	}
-	for n := 1; n < j.fate.Tries && pause < js.config.MaxBackoff; n++ {
-		pause *= 2
-	}
-	return min(pause, js.config.MaxBackoff)
+	return doubled(pause, j.fate.Tries-1, js.config.MaxBackoff)
 }
 
 // shortenPauses is for the first transition of a Core that was loaded: the clock may be

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/estimate"
+	"fairway/internal/dispatch/pools"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
@@ -24,16 +26,16 @@ const spareClasses = 10_000
 // is asked of classes, never of jobs. It lives as long as it is used, and while there are
 // few.
 type class struct {
-	index     int // no other class has it
-	key       classKey
-	users     int // jobs that need it now, jobs that were submitted with it, and attempts
-	needs     taskqueue.Resources
-	countable []countable // of pilots, in thousandths
-	pools     []poolNeed  // of what is none of pilots
-	tools     []string
-	groups    []*group         // one for each user and priority that occurred
-	lately    *group           // the last of these that was asked for
-	onPilot   map[string]int64 // countable, as pilots are told
+	index   int // no other class has it
+	key     classKey
+	users   int // jobs that need it now, jobs that were submitted with it, and attempts
+	needs   taskqueue.Resources
+	takes   room.Needs        // what a job of it takes of its pilot
+	pools   pools.Needs[*job] // of what is none of pilots
+	tools   []string
+	groups  []*group         // one for each user and priority that occurred
+	lately  *group           // the last of these that was asked for
+	onPilot map[string]int64 // countable, as pilots are told
 	// shareOnPilot is that of a GPU, as pilots are told.
 	shareOnPilot int64
 	// staging tells how long attempts that succeeded read and stored files, in seconds. It is
@@ -63,17 +65,6 @@ func (cl *class) inAll() time.Duration { return cl.key.time + estimate.Seconds(c
 
 // bound reports whether jobs of the class run only where their inputs are.
 func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }
-
-type countable struct {
-	name string
-	n    int64 // in thousandths
-}
-
-// maxCount bounds how much of a countable thing there can be.
-const maxCount = 1 << 40
-
-// thousandths is how a number of countable things is compared: some are shared.
-func thousandths(n int64) int64 { return min(n, maxCount) * quantity.WholeGPU }
 
 func (js *jobs) classOf(r *run, j *taskqueue.Job) *class {
 	return js.intern(js.keyOf(r, j), j.Needs.Countable)
@@ -189,6 +180,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 			MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts),
 			GPUShare: k.gpuShare,
 		},
+		takes: room.Needs{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk},
 	}
 	js.draw(cl)
 	if k.tools != "" {
@@ -207,38 +199,27 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 // draw finds what of the countable needs of a class is of pilots, and what of pools. A share of a
 // GPU counts in a pool as one.
 func (js *jobs) draw(cl *class) {
-	cl.countable, cl.pools = nil, nil
+	cl.takes.Countable, cl.pools = nil, nil
 	cl.onPilot, cl.shareOnPilot = cl.needs.Countable, cl.needs.GPUShare
-	for _, need := range countableOf(&cl.needs) {
-		pools := js.poolsOf(cl.key.run, need.name)
-		for _, p := range pools {
-			cl.pools = append(cl.pools, poolNeed{p, (need.n + quantity.WholeGPU - 1) / quantity.WholeGPU})
+	for _, need := range room.CountableOf(&cl.needs) {
+		drawsOn := js.poolsOf(cl.key.run, need.Name)
+		for _, p := range drawsOn {
+			cl.pools = append(cl.pools, pools.Need[*job]{Pool: p, N: (need.N + quantity.WholeGPU - 1) / quantity.WholeGPU})
 		}
-		if len(pools) == 0 {
-			cl.countable = append(cl.countable, need)
+		if len(drawsOn) == 0 {
+			cl.takes.Countable = append(cl.takes.Countable, need)
 		}
 	}
 	if len(cl.pools) > 0 {
-		cl.onPilot, cl.shareOnPilot = make(map[string]int64, len(cl.countable)), 0
-		for _, x := range cl.countable {
-			if x.n < quantity.WholeGPU {
-				cl.shareOnPilot += x.n
+		cl.onPilot, cl.shareOnPilot = make(map[string]int64, len(cl.takes.Countable)), 0
+		for _, x := range cl.takes.Countable {
+			if x.N < quantity.WholeGPU {
+				cl.shareOnPilot += x.N
 			} else {
-				cl.onPilot[x.name] = x.n / quantity.WholeGPU
+				cl.onPilot[x.Name] = x.N / quantity.WholeGPU
 			}
 		}
 	}
-}
-
-// countableOf are the countable things that a job needs, by their names, in thousandths.
-func countableOf(r *taskqueue.Resources) (list []countable) {
-	for _, name := range slices.Sorted(maps.Keys(r.Countable)) {
-		list = append(list, countable{name, thousandths(r.Countable[name])})
-	}
-	if r.GPUShare > 0 {
-		list = append(list, countable{quantity.GPU, r.GPUShare})
-	}
-	return list
 }
 
 // needsCountable reports whether a job needs countable things.

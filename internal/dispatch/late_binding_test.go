@@ -22,7 +22,7 @@ type binding struct {
 }
 
 func newBinding(t *testing.T) *binding {
-	core, _ := New(Config{Ahead: 32})
+	core, _ := New(taskqueue.Config{Ahead: 32})
 	b := &binding{
 		t: t, core: core, now: time.Unix(1e9, 0),
 		seq: map[taskqueue.PilotID]uint64{}, last: map[taskqueue.PilotID]uint64{}, held: map[taskqueue.PilotID]uint64{},

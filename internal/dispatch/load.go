@@ -13,7 +13,7 @@ import (
 )
 
 // Load makes a Core from all its durable records, in any order, as a [Loading] does.
-func Load(config Config, all []taskqueue.Record) (*Core, taskqueue.Effects, error) {
+func Load(config taskqueue.Config, all []taskqueue.Record) (*Core, taskqueue.Effects, error) {
 	l := NewLoading(config)
 	tables := make(map[string][]taskqueue.Record)
 	for _, r := range all {
@@ -51,7 +51,7 @@ type Loading struct {
 }
 
 // NewLoading returns a Loading without any record.
-func NewLoading(config Config) *Loading {
+func NewLoading(config taskqueue.Config) *Loading {
 	l := &Loading{
 		c: newCore(config), commits: make(map[taskqueue.JobID]*records.Commit), fates: make(map[taskqueue.JobID]*fate),
 		texts: make(map[string]string), tables: records.Tables(),
@@ -101,7 +101,7 @@ func (l *Loading) Add(r taskqueue.Record) error {
 // be treated like those of a Step. Sites are not durable: step a SetSite for each.
 //
 // No job is assigned before the pilots that were registered have sent their
-// whole state, or [Config.ReconnectGrace] has passed since the first Step.
+// whole state, or [taskqueue.Config.ReconnectGrace] has passed since the first Step.
 func (l *Loading) End() (*Core, taskqueue.Effects, error) {
 	c := l.c
 	if !l.remembers {
@@ -152,7 +152,7 @@ func (l *Loading) takeRun(k taskqueue.Record, b *records.Run) error {
 		return errors.New("there is no such run, or no such state of one")
 	}
 	r := l.c.runs.add(k.Run, taskqueue.Account{Group: b.Group, User: b.User})
-	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, setPools(nil, b.Limits)
+	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, r.pools.Limited(b.Limits)
 	r.Scope, r.NoReuse, r.raised = b.Scope, b.NoReuse, b.Raised
 	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
 	if (r.halted() || r.complete) && r.state != taskqueue.RunEnded {

@@ -16,7 +16,7 @@ func BenchmarkLoad(b *testing.B) {
 		size += len(r.Key) + len(r.Body)
 	}
 	for b.Loop() {
-		if _, _, err := Load(Config{}, records); err != nil {
+		if _, _, err := Load(taskqueue.Config{}, records); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -26,7 +26,7 @@ func BenchmarkLoad(b *testing.B) {
 
 // longHistory returns the records of a run with so many jobs, half of which are done.
 func longHistory(b *testing.B, jobs int) []taskqueue.Record {
-	c, e := New(Config{})
+	c, e := New(taskqueue.Config{})
 	durable := map[string]taskqueue.Record{}
 	keep := func(records []taskqueue.Record) {
 		for _, r := range records {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
@@ -58,7 +59,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		b := bestOf{rule(), map[string][]string{}, map[string]int64{}, map[string]bool{}}
 		// The workflow's rule goes before the site's, and that before the one of the Config.
 		rules := append(make([]taskqueue.Placement, 2), b.rule, rule(), rule())[rng.IntN(3):][:3]
-		c := withRun(t, Config{Ahead: -1, Placement: rules[2], MaxPassOver: 1000 * time.Hour})
+		c := withRun(t, taskqueue.Config{Ahead: -1, Placement: rules[2], MaxPassOver: 1000 * time.Hour})
 		step := func(in taskqueue.Input) taskqueue.Effects {
 			e, err := c.Step(epoch, in)
 			if err != nil {
@@ -123,9 +124,9 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 				s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{
 					{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint(a.Attempt)},
 				}}}
-				p.used.milliCPUs -= 1000
+				p.room.Add(&room.Needs{MilliCPUs: 1000}, -1)
 				want = c.best(p, &b)
-				p.used.milliCPUs += 1000
+				p.room.Add(&room.Needs{MilliCPUs: 1000}, 1)
 			}
 			answer = step(s)
 			if want == nil {
@@ -140,7 +141,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 
 // What is passed over for too long goes first, whatever else there is.
 func TestNoJobIsPassedOverForEver(t *testing.T) {
-	c := withRun(t, Config{Ahead: -1, MaxPassOver: time.Minute})
+	c := withRun(t, taskqueue.Config{Ahead: -1, MaxPassOver: time.Minute})
 	now := epoch
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		e, err := c.Step(now, in)

@@ -32,7 +32,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	for len(p.copies.versions) > 0 {
 		c.dropCopy(p, p.copies.versions[len(p.copies.versions)-1])
 	}
-	p.copies.other.clear()
+	p.copies.other.Clear()
 	if at := p.cache(); !c.fleet.exists(at) {
 		c.placement.unbind(at)
 	}

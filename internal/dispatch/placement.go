@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"time"
 
+	"fairway/internal/dispatch/delay"
 	"fairway/internal/dispatch/estimate"
 	"fairway/internal/dispatch/fairtree"
+	"fairway/internal/eviction"
 	"fairway/internal/taskqueue"
 )
 
@@ -28,7 +30,7 @@ type placement struct {
 	files  *files
 	jobs   *jobs
 	fleet  *fleet
-	rule   placementRule
+	rule   delay.Rule
 
 	delayed    delayedJobs
 	reserved   map[*job]*pilot // pilots that drain for a job
@@ -51,7 +53,7 @@ type placement struct {
 
 	// Nothing is in use of these between transitions; they are here for their memory.
 	served     []*pilot
-	candidates []NextRead
+	candidates []eviction.NextRead[taskqueue.FileRef]
 }
 
 // admission is whether a pilot may be given jobs of a class.
@@ -165,7 +167,7 @@ func (pl *placement) pull(p *pilot) {
 			j.group.closed = pl.pulls
 			continue
 		}
-		if !p.hasRoom(j.class, 1) && !pl.mayWait(p, j.effective, p.cpusOf(j.class)) {
+		if !p.room.Fits(&j.class.takes, 1) && !pl.mayWait(p, j.effective, p.room.CPUsOf(&j.class.takes)) {
 			pl.waits = false // nor one that comes after it
 			continue
 		}
@@ -187,7 +189,7 @@ func (pl *placement) fillReserved(p *pilot) {
 	}
 	if !pl.fleet.fitsWhole(p, j.class) {
 		pl.release(p)
-	} else if p.hasRoom(j.class, 1) && pl.allowed(j, p) {
+	} else if p.room.Fits(&j.class.takes, 1) && pl.allowed(j, p) {
 		pl.assign(j, p)
 	}
 }
@@ -207,7 +209,8 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 				best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if !pl.fleet.fitsWhole(p, g.class) || p.seat.gathering != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {
+			if !pl.fleet.fitsWhole(p, g.class) ||
+				p.seat.gathering != nil && !(p.room.Fits(&g.class.takes, 1) && pl.mayFill(p, j)) {
 				continue
 			}
 			if pl.allowed(j, p) {
@@ -226,18 +229,7 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 // keepPools keeps what the job needs of pools from others, until it gets that: it was passed over
 // for too long. A pilot that could run it must ask at least each MaxPassOver, or others get it.
 func (pl *placement) keepPools(j *job) {
-	for _, x := range j.class.pools {
-		if x.pool.keptFor == nil || x.pool.keptFor == j || x.pool.keptUntil <= pl.now {
-			x.pool.keptFor, x.pool.keptUntil = j, pl.now.After(pl.config.MaxPassOver)
-		}
-	}
-}
-
-// takesASlot reports whether a job of the class fits whenever another one of such jobs has ended.
-func (p *pilot) takesASlot(cl *class) bool {
-	k, n := &cl.key, int64(p.slots())
-	return p.cpusOf(cl) <= minSlot && k.memory*n <= p.info.Has.Memory && k.disk*n <= p.info.Has.Disk &&
-		len(cl.countable) == 0
+	j.class.pools.Keep(pl.now, j, pl.now.After(pl.config.MaxPassOver))
 }
 
 func (j *job) readyBefore(o *job) bool {
@@ -283,16 +275,16 @@ const maxOvertaking = 8
 // does not hold, and can wait.
 func (pl *placement) mayBeOvertaken(j *job, p *pilot) bool {
 	return pl.shares.overtake() > 0 && j.readySince > pl.now.After(-pl.config.MaxPassOver) &&
-		pl.fleet.readTime(p, j) >= minGain
+		pl.fleet.readTime(p, j) >= delay.MinGain
 }
 
 // overtakes reports whether the job may be given to the pilot before that of a user whose turn it
 // is.
 func (pl *placement) overtakes(j, turn *job, p *pilot) bool {
-	if pl.saves(p, j) < minGain {
+	if pl.saves(p, j) < delay.MinGain {
 		return false
 	}
-	cost := slotsOf(p, j.class) * pl.fleet.expectedRun(j).Seconds()
+	cost := p.room.SlotsOf(&j.class.takes) * pl.fleet.expectedRun(j).Seconds()
 	return pl.shares.Ahead(pl.now, j.share(), turn.share())+cost <= pl.shares.overtake().Seconds()
 }
 
@@ -324,12 +316,12 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 	}
 	if j := pl.overdue(s, p); j != nil {
 		switch {
-		case p.hasRoom(j.class, 1):
+		case p.room.Fits(&j.class.takes, 1):
 			return j
-		case pl.shares.Alone() || p.used.milliCPUs < p.totalCPUs(): // of one user, whoever is oldest is next
+		case pl.shares.Alone() || !p.room.IsFull(): // of one user, whoever is oldest is next
 			p.seat.reserved, pl.reserved[j] = j, p
 			return j
-		case pl.waits && pl.jobs.ready > pl.fleet.counts.slots && p.takesASlot(j.class):
+		case pl.waits && pl.jobs.ready > pl.fleet.counts.slots && p.room.TakesASlot(&j.class.takes):
 			return j
 		}
 		pl.waits = false // the pilot has nothing free, and is to have
@@ -358,20 +350,9 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 // suspect returns a ready job of the level that the pilot may be given and that failed on a node which gets none
 // until it is known whether the node or its jobs are to blame: what becomes of the job tells.
 func (pl *placement) suspect(l *level, p *pilot) *job {
-	looked := 0
-	for _, h := range pl.fleet.nodes.doubted {
-		if h.condemned || !pl.fleet.isDoubted(h) {
-			continue
-		}
-		for i := range h.failed {
-			if looked++; looked > maxSkipped {
-				return nil
-			}
-			f := &h.failed[i]
-			if g := f.job.group; f.found == open && g != nil && g.level == l && g.open == always &&
-				pl.mayFill(p, f.job) && !pl.keepForOther(f.job, p) {
-				return f.job
-			}
+	for j := range pl.fleet.nodes.Suspects(maxSkipped) {
+		if g := j.group; g != nil && g.level == l && g.open == always && pl.mayFill(p, j) && !pl.keepForOther(j, p) {
+			return j
 		}
 	}
 	return nil
@@ -396,7 +377,7 @@ func (pl *placement) open(p *pilot, l *level) bool {
 			g.open = never
 		}
 		if g.open != never && !pl.shares.Alone() && !pl.withinQuota(g.share, g.class, p, nil) ||
-			pl.shares.lackingPool(g.class, nil, nil) != nil {
+			g.class.pools.Lacks(pl.now, nil, 1, nil) {
 			g.open = never
 		}
 		some = some || g.open != never
@@ -410,8 +391,8 @@ func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
 	if cl.gang() || !pl.fleet.fitsWhole(p, cl) {
 		return never
 	}
-	if !p.hasRoom(cl, 1) {
-		if !ahead || !p.hasRoom(cl, int64(1+pl.config.Ahead)) {
+	if !p.room.Fits(&cl.takes, 1) {
+		if !ahead || !p.room.Fits(&cl.takes, int64(1+pl.config.Ahead)) {
 			return never
 		}
 	}
@@ -464,7 +445,7 @@ func (pl *placement) beginsSoon(p *pilot, priority int32) bool {
 func (pl *placement) backlogOf(p *pilot, priority int32) *backlog {
 	b := &pl.backlog
 	if b.pilot != p || b.priority != priority {
-		*b = backlog{pilot: p, priority: priority, cpus: p.totalCPUs()}
+		*b = backlog{pilot: p, priority: priority, cpus: p.room.CPUs()}
 		for _, a := range p.attempts {
 			pl.enterBacklog(a)
 		}
@@ -478,7 +459,7 @@ func (pl *placement) enterBacklog(a *attempt) {
 	if a.leaves() || !a.started && a.priority < b.priority {
 		return
 	}
-	cpus := b.pilot.cpusOf(a.needs)
+	cpus := b.pilot.room.CPUsOf(&a.needs.takes)
 	if left, ok := pl.left(a); ok && left <= pl.config.AheadTime {
 		b.work += left.Seconds() * float64(cpus)
 	} else {
@@ -577,7 +558,7 @@ func (pl *placement) isLeftToAnother(j *job, p *pilot) bool {
 func (pl *placement) assign(j *job, p *pilot) *attempt {
 	a := &attempt{
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
-		try: j.tries() + 1, priority: j.effective, ahead: !p.hasRoom(j.class, 1),
+		try: j.tries() + 1, priority: j.effective, ahead: !p.room.Fits(&j.class.takes, 1),
 	}
 	pl.fleet.assignArrivals(p, j, a)
 	pl.unready(j)

@@ -81,7 +81,7 @@ func (pl *placement) weightAt(j *job, at cacheID) int64 {
 	return sum
 }
 
-// gather has inputs made again that are in caches only, but not in those where
+// makeReachable has inputs made again that are in caches only, but not in those where
 // the job must run for the sake of others; of a gang, all that are in caches only. It reports
 // whether there are any.
 func (pl *placement) makeReachable(j *job) bool {

@@ -1,10 +1,9 @@
 package dispatch
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
+	"fairway/internal/eviction"
 	"fairway/internal/taskqueue"
 )
 
@@ -64,7 +63,7 @@ func (pl *placement) hintsDue(p *pilot) bool {
 	for _, v := range p.copies.versions {
 		used += v.size
 	}
-	for _, size := range p.copies.other.all() {
+	for _, size := range p.copies.other.All() {
 		used += size
 	}
 	return used*hintsFrom >= limit
@@ -76,7 +75,7 @@ func (pl *placement) evictionOrder(p *pilot) (order []taskqueue.FileRef, stale i
 	queued, turns := p.queuedReads()
 	files := pl.candidates[:0]
 	for _, v := range p.copies.versions {
-		f := NextRead{File: pl.files.copyAt(p, v), Size: v.size}
+		f := eviction.NextRead[taskqueue.FileRef]{File: pl.files.copyAt(p, v), Size: v.size}
 		if f.Rank, f.Read = queued[v]; !f.Read {
 			var id uint32
 			id, f.Read = pl.nextReader(v)
@@ -86,7 +85,7 @@ func (pl *placement) evictionOrder(p *pilot) (order []taskqueue.FileRef, stale i
 		files = append(files, f)
 	}
 	pl.candidates = files
-	NextUseOrder(files)
+	eviction.NextUseOrder(files)
 	order = pl.stale(p)
 	order = order[:min(len(order), maxEvict)]
 	stale = len(order)
@@ -123,13 +122,9 @@ func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 // stale are the copies of a pilot that nobody may read, the largest first. Those
 // of an attempt that runs may still become ones of its version, or a checkpoint.
 func (pl *placement) stale(p *pilot) []taskqueue.FileRef {
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.copies.other.sizes)), func(r taskqueue.FileRef) bool {
+	return p.copies.other.Without(func(r taskqueue.FileRef) bool {
 		return pl.fleet.attempts[taskqueue.AttemptID(r.Tag)] != nil || pl.files.saves[r.Tag]
 	})
-	slices.SortFunc(list, func(a, b taskqueue.FileRef) int {
-		return cmp.Or(cmp.Compare(p.copies.other.sizes[b], p.copies.other.sizes[a]), a.Compare(b))
-	})
-	return list
 }
 
 // mayPrefetch reports whether inputs of an attempt may come to its pilot before its turn.
@@ -223,41 +218,4 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 		turns = max(turns, uint64(len(o.attempts)))
 	}
 	return reads, turns
-}
-
-// NextRead is when a file of a cache is read next, for [NextUseOrder].
-type NextRead struct {
-	File taskqueue.FileRef
-	Size int64
-	Read bool   // some job will read it
-	Rank uint64 // of the first job that does, in the expected order
-	Last bool   // and its cache could get it from no other
-}
-
-// NextUseOrder puts the files of one cache in the order in which they may go
-// when the future is known: first those that nobody will read, the largest
-// first; then the one whose next reader stands farthest behind in the
-// expected order. Last copies come behind all others. Files of equal standing go
-// in the order of their names, so that the result does not depend on the order
-// of the argument, which is sorted in place.
-func NextUseOrder(files []NextRead) {
-	slices.SortFunc(files, func(a, b NextRead) int {
-		switch {
-		case a.Last != b.Last:
-			if a.Last {
-				return 1
-			}
-			return -1
-		case a.Read != b.Read:
-			if a.Read {
-				return 1
-			}
-			return -1
-		case a.Read && a.Rank != b.Rank:
-			return cmp.Compare(b.Rank, a.Rank)
-		case a.Size != b.Size:
-			return cmp.Compare(b.Size, a.Size)
-		}
-		return a.File.Compare(b.File)
-	})
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"fairway/internal/dispatch/delay"
 	"fairway/internal/taskqueue"
 )
 
@@ -14,18 +15,18 @@ const maxDelayed = 1024
 // of their ranks, for one pilot that asks. The next one is given to it.
 const maxSkipped = 64
 
-// kept are the ready jobs that some pilot could start and that wait for
+// delayedJobs are the ready jobs that some pilot could start and that wait for
 // another, which holds more of their input (waitForData of paper 3, section
 // IV-E).
 type delayedJobs struct {
-	jobs  map[uint32]delay // by row
-	some  bool             // a job was kept from the pilot that is asking
-	due   bool             // they are to be offered again
+	jobs  map[uint32]delayed // by row
+	some  bool               // a job was kept from the pilot that is asking
+	due   bool               // they are to be offered again
 	armed instant
 }
 
-// delay is for which pilot or which site a job is kept, and until when.
-type delay struct {
+// delayed is for which pilot or which site a job is kept, and until when.
+type delayed struct {
 	holder *pilot // nil: for the site
 	site   *site
 	until  instant
@@ -43,11 +44,11 @@ func (pl *placement) keepForOther(j *job, p *pilot) bool {
 	}
 	pl.endDelay(j)
 	holder.seat.awaited++
-	pl.addDelay(j, delay{holder: holder, until: pl.now.After(patience)})
+	pl.addDelay(j, delayed{holder: holder, until: pl.now.After(patience)})
 	return true
 }
 
-func (pl *placement) addDelay(j *job, k delay) {
+func (pl *placement) addDelay(j *job, k delayed) {
 	pl.delayed.jobs[j.row] = k
 	pl.delayed.some = true
 	pl.armDelays(k.until)
@@ -67,7 +68,9 @@ func (pl *placement) letGo(jobs ...*job) {
 	for _, j := range jobs {
 		pl.endDelay(j)
 		pl.expectNoMore(j)
-		pl.freePools(j)
+		if j.class.pools.LetGo(j) {
+			pl.shares.freed = true
+		}
 		if p := pl.reserved[j]; p != nil {
 			pl.release(p)
 		}
@@ -85,16 +88,6 @@ func (pl *placement) gatheringOf(j *job) *gathering {
 		}
 	}
 	return nil
-}
-
-// freePools ends that for a job that is not ready any more.
-func (pl *placement) freePools(j *job) {
-	for _, x := range j.class.pools {
-		if x.pool.keptFor == j {
-			x.pool.keptFor = nil
-			pl.shares.freed = pl.shares.freed || x.pool.stopped
-		}
-	}
 }
 
 func (pl *placement) endDelay(j *job) {
@@ -127,14 +120,14 @@ func (pl *placement) noLongerAwaited(p *pilot) {
 // and for how long the rule would keep the job for it; nil if there is none.
 func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 	rule := pl.ruleFor(j.class, p)
-	if pl.fleet.counts.between == 0 && !rule.waitsForBusy() {
+	if pl.fleet.counts.between == 0 && !rule.WaitsForBusy() {
 		return nil, 0
 	}
-	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.jobs.waitOf(j.policy.wait)}
+	x := delay.Prospect{Waited: time.Duration(pl.now - j.readySince), Limit: pl.jobs.waitOf(j.policy.wait)}
 	best := x
-	best.idle = true
-	best.saved = pl.fleet.readTime(p, j)
-	if rule.patience(best) <= 0 {
+	best.Idle = true
+	best.Saved = pl.fleet.readTime(p, j)
+	if rule.Patience(best) <= 0 {
 		return nil, 0
 	}
 	here := pl.weighBy(rule, p, j)
@@ -156,8 +149,8 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 }
 
 // mayCome reports whether the pilot, which is not parked, could run the job later.
-func (pl *placement) mayCome(q *pilot, j *job, rule placementRule) bool {
-	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gathering != nil || !rule.waitsForBusy() && !q.seat.between {
+func (pl *placement) mayCome(q *pilot, j *job, rule delay.Rule) bool {
+	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gathering != nil || !rule.WaitsForBusy() && !q.seat.between {
 		return false
 	}
 	k := &j.class.key
@@ -166,35 +159,35 @@ func (pl *placement) mayCome(q *pilot, j *job, rule placementRule) bool {
 
 // patience asks the rule about a holder, as far as can be told when that will
 // be free and whether it will live long enough then.
-func (pl *placement) patience(j *job, p, q *pilot, x prospect, rule placementRule) time.Duration {
+func (pl *placement) patience(j *job, p, q *pilot, x delay.Prospect, rule delay.Rule) time.Duration {
 	free, ok := pl.freeIn(q, j, rule)
 	if !ok {
 		return 0
 	}
-	x.idle, x.free = len(q.attempts) == 0, free
-	x.saved = pl.fleet.readTime(p, j) - pl.fleet.readTime(q, j)
+	x.Idle, x.Free = len(q.attempts) == 0, free
+	x.Saved = pl.fleet.readTime(p, j) - pl.fleet.readTime(q, j)
 	end := pl.now.After(free + max(j.class.key.time, pl.fleet.pace.Of(j.step)))
 	if q.expires != 0 && end > q.expires {
 		return 0
 	}
-	return rule.patience(x)
+	return rule.Patience(x)
 }
 
 // freeIn is when the pilot is expected to take the job: at its next Sync if it
 // has room, else when the first of its attempts ends and the jobs that are kept
 // for it besides have had their turn. It is not known while more is queued
 // there, or nothing tells how long its jobs run.
-func (pl *placement) freeIn(q *pilot, j *job, rule placementRule) (time.Duration, bool) {
+func (pl *placement) freeIn(q *pilot, j *job, rule delay.Rule) (time.Duration, bool) {
 	free := max(0, time.Duration(q.lease.due-pl.now))
-	if !q.hasRoom(j.class, 1) {
+	if !q.room.Fits(&j.class.takes, 1) {
 		ends, ok := pl.firstEnd(q, j)
 		if !ok {
 			return 0, false
 		}
 		free = ends
 	}
-	if others := q.seat.awaited; others > 0 && pl.delayed.jobs[j.row].holder != q && rule.waitsForBusy() {
-		free += pl.fleet.pace.Of(j.step) * time.Duration(others) / time.Duration(q.slots())
+	if others := q.seat.awaited; others > 0 && pl.delayed.jobs[j.row].holder != q && rule.WaitsForBusy() {
+		free += pl.fleet.pace.Of(j.step) * time.Duration(others) / time.Duration(q.room.Slots())
 	}
 	return free, true
 }
@@ -219,35 +212,14 @@ func (pl *placement) firstEnd(q *pilot, j *job) (time.Duration, bool) {
 	return soonest, soonest >= 0
 }
 
-// placementRule is a rule for matching. It reads nothing but its arguments.
-type placementRule interface {
-	// weight is what a version of so many bytes in a cache counts.
-	weight(size int64) int64
-	// waitsForBusy reports whether patience may ever be above 0 for a holder that
-	// is not idle.
-	waitsForBusy() bool
-	// patience is for how much longer to keep a job for a holder; 0: not at all.
-	patience(prospect) time.Duration
-}
-
-// prospect is a holder, a pilot with more of a job's input in its cache than
-// the one that could start the job now.
-type prospect struct {
-	idle   bool          // it runs nothing
-	free   time.Duration // until it is expected to take the job
-	saved  time.Duration // by which its cache is expected to shorten the job
-	waited time.Duration // since the job became ready
-	limit  time.Duration // WaitForData of the job
-}
-
 // ruleFor is the rule for jobs of a class at a pilot: what the workflow says, else the site, else the
 // Config.
-func (pl *placement) ruleFor(cl *class, p *pilot) placementRule {
+func (pl *placement) ruleFor(cl *class, p *pilot) delay.Rule {
 	if cl.key.placement != taskqueue.AsConfigured {
-		return ruleOf(cl.key.placement)
+		return delay.RuleOf(cl.key.placement)
 	}
 	if p.launch != nil && p.launch.site != nil && p.launch.site.Placement != taskqueue.AsConfigured {
-		return ruleOf(p.launch.site.Placement)
+		return delay.RuleOf(p.launch.site.Placement)
 	}
 	return pl.rule
 }
@@ -255,71 +227,17 @@ func (pl *placement) ruleFor(cl *class, p *pilot) placementRule {
 // weigh returns how much the pilot holds of the job's input, and of its checkpoint.
 func (pl *placement) weigh(p *pilot, j *job) int64 { return pl.weighBy(pl.ruleFor(j.class, p), p, j) }
 
-func (pl *placement) weighBy(rule placementRule, p *pilot, j *job) int64 {
+func (pl *placement) weighBy(rule delay.Rule, p *pilot, j *job) int64 {
 	var sum int64
 	if p.holdsSaved(j) {
-		sum = rule.weight(j.saved().Size)
+		sum = rule.Weight(j.saved().Size)
 	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			if p.holds(v) {
-				sum += rule.weight(v.size)
+				sum += rule.Weight(v.size)
 			}
 		}
 	}
 	return sum
-}
-
-func ruleOf(p taskqueue.Placement) placementRule {
-	switch p {
-	case taskqueue.ByFiles:
-		return byFiles{}
-	case taskqueue.ByBytes:
-		return byBytes{}
-	}
-	return byGain{}
-}
-
-type byBytes struct{ forIdle }
-
-func (byBytes) weight(size int64) int64 { return max(size, 1) }
-
-type byFiles struct{ forIdle }
-
-// fileWeight is what a file counts by number: so many bytes, beside jobs and sites that count bytes.
-const fileWeight = 1 << 30
-
-func (byFiles) weight(int64) int64 { return fileWeight }
-
-// forIdle is waitForData: a job is kept for an idle pilot that will ask in
-// time, never for a busy one.
-type forIdle struct{}
-
-func (forIdle) waitsForBusy() bool { return false }
-
-func (forIdle) patience(x prospect) time.Duration {
-	if !x.idle || x.waited+x.free > x.limit {
-		return 0
-	}
-	return x.limit - x.waited
-}
-
-type byGain struct{}
-
-// minGain is the least gain that is worth keeping a job for: less is lost in
-// the exchange of messages.
-const minGain = 100 * time.Millisecond
-
-func (byGain) weight(size int64) int64 { return max(size, 1) }
-
-func (byGain) waitsForBusy() bool { return true }
-
-// patience never lets a job wait in all for longer than waiting can save. So it
-// ends at most twice as late as it would have, however wrong the estimates are.
-func (byGain) patience(x prospect) time.Duration {
-	worth := min(x.saved, x.limit)
-	if worth < minGain || x.waited+x.free > worth {
-		return 0
-	}
-	return worth - x.waited
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/fairtree"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 )
 
@@ -326,11 +327,11 @@ func (pl *placement) roomAt(j *job, gathers *gathering) (free, later bool) {
 			if i < 0 {
 				i, of = len(of), append(of, siteRoom{site: p.launch.site})
 			}
-			if of[i].free += p.spare(cl); of[i].free >= cl.tasks() {
+			if of[i].free += p.room.Free(&cl.takes); of[i].free >= cl.tasks() {
 				return true, true
 			}
 			if !later && pl.mayKeep(p.launch.site.gathering, j, gathers) {
-				of[i].whole += p.roomBeside(cl, &usage{})
+				of[i].whole += p.room.Whole(&cl.takes)
 				later = of[i].whole >= cl.tasks()
 			}
 		}
@@ -402,7 +403,7 @@ func firstRooms(all []opening, cl *class) (rooms []opening) {
 
 // shunned is 1 for a pilot of the host where the job failed last, or of one that is doubted.
 func shunned(p *pilot, cl *class) int {
-	if cl.key.avoid != "" && cl.key.avoid == p.host.name || p.host.health != nil && p.host.health.withheld {
+	if cl.key.avoid != "" && cl.key.avoid == p.host.name || p.host.health != nil && p.host.health.Withheld {
 		return 1
 	}
 	return 0
@@ -428,7 +429,7 @@ func (pl *placement) mayKeep(other *gathering, j *job, gathers *gathering) bool 
 // are expected to have ended, one after the other.
 func (pl *placement) openings(list []opening, p *pilot, j *job, later bool) []opening {
 	cl := j.class
-	o := opening{at: pl.now, sure: true, p: p, n: p.spare(cl), inputHeld: pl.weigh(p, j)}
+	o := opening{at: pl.now, sure: true, p: p, n: p.room.Free(&cl.takes), inputHeld: pl.weigh(p, j)}
 	room := o.n
 	if room > 0 {
 		list = append(list, o)
@@ -436,8 +437,7 @@ func (pl *placement) openings(list []opening, p *pilot, j *job, later bool) []op
 	if room >= cl.tasks() || len(p.attempts) == 0 || !later {
 		return list
 	}
-	then := &pilot{info: p.info, used: p.used}
-	then.used.countable = slices.Clone(p.used.countable)
+	then := p.room.Clone()
 	type ending struct {
 		at   instant
 		sure bool
@@ -450,12 +450,12 @@ func (pl *placement) openings(list []opening, p *pilot, j *job, later bool) []op
 	}
 	slices.SortStableFunc(ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range ends {
-		then.add(e.a.needs, -1)
+		then.Add(&e.a.needs.takes, -1)
 		o.at, o.sure = e.at, o.sure && e.sure
 		if p.expires != 0 && e.at.After(cl.key.time) > p.expires {
 			break
 		}
-		if n := then.spare(cl); n > room {
+		if n := then.Free(&cl.takes); n > room {
 			o.n, room = n-room, n
 			list = append(list, o)
 		}
@@ -475,27 +475,6 @@ func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
 		rest = (pl.fleet.expectedRun(a.job) - age).Abs()
 	}
 	return pl.now.After(rest) + 1, sure
-}
-
-// spare is how many jobs of the class have room at the pilot besides what is assigned.
-func (p *pilot) spare(cl *class) int { return p.roomBeside(cl, &p.used) }
-
-// roomBeside is how many jobs of the class have room at the pilot besides what others use.
-func (p *pilot) roomBeside(cl *class, used *usage) int {
-	k, has := &cl.key, &p.info.Has
-	n := (p.totalCPUs() - used.milliCPUs) / p.cpusOf(cl)
-	if k.memory > 0 {
-		n = min(n, (has.Memory-used.memory)/k.memory)
-	}
-	if k.disk > 0 {
-		n = min(n, (has.Disk-used.disk)/k.disk)
-	}
-	for _, x := range cl.countable {
-		if x.n > 0 {
-			n = min(n, (thousandths(has.Countable[x.name])-used.count(x.name))/x.n)
-		}
-	}
-	return int(max(0, n))
 }
 
 // mayFill reports whether a pilot that may be kept for a gang may be given the job all the same.
@@ -518,11 +497,9 @@ func (pl *placement) mayFill(p *pilot, j *job) bool {
 // leaves reports whether the pilot has room for so many members of a gang besides a job that it
 // would be given.
 func (p *pilot) leaves(members int, gang, cl *class) bool {
-	before := p.used
-	p.used.countable = slices.Clone(before.countable)
-	defer func() { p.used = before }()
-	p.add(cl, 1)
-	return p.spare(gang) >= members
+	then := p.room.Clone()
+	then.Add(&cl.takes, 1)
+	return then.Free(&gang.takes) >= members
 }
 
 // gangAllowed reports whether neither a quota nor a pool forbids that all members are given out.
@@ -533,17 +510,13 @@ func (pl *placement) gangAllowed(j *job, rooms []opening) bool {
 	if !pl.gangWithinQuota(j, rooms) {
 		return false
 	}
-	for _, x := range j.class.pools {
-		kept := x.pool.keptFor != nil && x.pool.keptFor != j && pl.now < x.pool.keptUntil
-		if x.pool.used+x.n*int64(j.class.tasks()) > x.pool.most || kept {
-			x.pool.stopped = true
-			if j.readySince <= pl.now.After(-pl.config.MaxPassOver) {
-				pl.keepPools(j)
-			}
-			return false
-		}
+	if !j.class.pools.Lacks(pl.now, j, j.class.tasks(), nil) {
+		return true
 	}
-	return true
+	if j.readySince <= pl.now.After(-pl.config.MaxPassOver) {
+		pl.keepPools(j)
+	}
+	return false
 }
 
 func (pl *placement) gangWithinQuota(j *job, rooms []opening) bool {
@@ -551,7 +524,7 @@ func (pl *placement) gangWithinQuota(j *job, rooms []opening) bool {
 	var more fairtree.Amount
 	for _, o := range rooms {
 		more.Running += o.n
-		more.MilliCPUs += int64(o.n) * o.p.cpusOf(j.class)
+		more.MilliCPUs += int64(o.n) * o.p.room.CPUsOf(&j.class.takes)
 	}
 	return j.share().Beyond(site, more, "", fairtree.Amount{}) == nil
 }
@@ -599,7 +572,7 @@ func (pl *placement) gangRoom(j *job) *taskqueue.GangRoom {
 		if !pl.fleet.takes(p) || !p.fits(j.class) {
 			continue
 		}
-		now, all := p.spare(j.class), p.roomBeside(j.class, &usage{})
+		now, all := p.room.Free(&j.class.takes), p.room.Whole(&j.class.takes)
 		if j.class.key.apart {
 			if hosts[p.host] {
 				continue
@@ -615,7 +588,7 @@ func (pl *placement) gangRoom(j *job) *taskqueue.GangRoom {
 	if gathers := pl.gatheringOf(j); gathers != nil {
 		room.Gathers = true
 		for p, n := range gathers.at {
-			room.Keeps += min(n, p.spare(j.class))
+			room.Keeps += min(n, p.room.Free(&j.class.takes))
 		}
 		if gathers.foreseen > pl.now {
 			room.In = time.Duration(gathers.foreseen - pl.now)
@@ -627,7 +600,7 @@ func (pl *placement) gangRoom(j *job) *taskqueue.GangRoom {
 // exceededQuotas are those that all tasks together would exceed whatever else runs.
 func (j *job) exceededQuotas() (list []taskqueue.GangQuota) {
 	n := j.class.tasks()
-	cpus := int64(n) * cmp.Or(j.class.key.milliCPUs, minSlot)
+	cpus := int64(n) * cmp.Or(j.class.key.milliCPUs, room.Slot)
 	for s := range j.share().Up {
 		if q := &s.Said().Limits; q.Running > 0 && n > q.Running {
 			list = append(list, taskqueue.GangQuota{Title: s.Title(), Running: q.Running})

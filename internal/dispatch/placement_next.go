@@ -10,13 +10,13 @@ import "slices"
 // it has slots: of the highest priority the first by rank that lack input there and that no
 // other pilot is expected to get. Those that it was expected to get before stay.
 func (pl *placement) expectNext(p *pilot) {
-	if p.info.CacheSize == 0 || !pl.fleet.takes(p) || p.used.milliCPUs < p.totalCPUs() || pl.jobs.ready == 0 {
+	if p.info.CacheSize == 0 || !pl.fleet.takes(p) || !p.room.IsFull() || pl.jobs.ready == 0 {
 		pl.expectNothing(p)
 		return
 	}
 	for l := range pl.jobs.levels {
 		for _, g := range l.groups {
-			if len(p.seat.next) >= p.slots() {
+			if len(p.seat.next) >= p.room.Slots() {
 				return
 			}
 			if g.staging > 0 && !g.class.gang() && pl.fleet.fitsWhole(p, g.class) {
@@ -29,7 +29,11 @@ func (pl *placement) expectNext(p *pilot) {
 // expectOf looks for such jobs in a group.
 func (pl *placement) expectOf(g *group, p *pilot) {
 	var passed []uint32
-	for j := pl.jobs.first(g); j != nil && len(passed) < maxSkipped && len(p.seat.next) < p.slots(); j = pl.jobs.first(g) {
+	for len(passed) < maxSkipped && len(p.seat.next) < p.room.Slots() {
+		j := pl.jobs.first(g)
+		if j == nil {
+			break
+		}
 		if pl.expected[j] == nil && j.lacksStored(p) {
 			pl.expected[j] = p
 			p.seat.next = append(p.seat.next, j)

@@ -55,14 +55,14 @@ func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 		return s
 	}
 	if p.findsSaved(j) {
-		s.host += rule.weight(j.saved().Size)
+		s.host += rule.Weight(j.saved().Size)
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
 		switch {
 		case r.read == nil || r.streams() || p.holds(r.read):
 		case p.reaches(r.read):
-			s.host += rule.weight(r.read.size)
+			s.host += rule.Weight(r.read.size)
 		case passes && pl.fleet.passedOn(r.read, p, true):
 			s.near += r.read.size
 		}
@@ -264,8 +264,8 @@ func (s *parkedSearch) considerRest() {
 // offerAvoiding has ready jobs that avoid a host, or that a doubted one does not get, offered to its pilots
 // again, when a pilot has gone or come: it may have been the last that fits them elsewhere.
 func (pl *placement) offerAvoiding() {
-	for _, h := range pl.fleet.nodes.doubted {
-		if at := pl.fleet.hosts[h.node]; at != nil && pl.jobs.ready > 0 {
+	for _, h := range pl.fleet.nodes.Doubted() {
+		if at := pl.fleet.hosts[h.Name]; at != nil && pl.jobs.ready > 0 {
 			pl.offers++
 			for _, p := range at.pilots {
 				pl.fleet.wantsJobs(p)

@@ -56,7 +56,7 @@ func (pl *placement) holdsUp(a *attempt) {
 func (pl *placement) unclaimed() int {
 	n := -pl.fleet.counts.recalls
 	for _, p := range pl.fleet.parked {
-		n += max(0, p.slots()-len(p.attempts))
+		n += max(0, p.room.Slots()-len(p.attempts))
 	}
 	return n
 }

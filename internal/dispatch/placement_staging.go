@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/dispatch/delay"
+)
 
 // An attempt whose input is still read, from storage or another host, is taken back for a
 // pilot that has all of the input in reach and nothing else to do: the job begins there at
@@ -121,7 +125,7 @@ func (p *pilot) inReach(yield func(*version) bool) {
 func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 	j := a.job
 	return !a.told.ended && a.gang == nil && a.told.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
-		a.since <= pl.now.After(-minGain) && !j.step.run.halted() &&
+		a.since <= pl.now.After(-delay.MinGain) && !j.step.run.halted() &&
 		pl.couldBegin(p, j) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
 }
 

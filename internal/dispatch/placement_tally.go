@@ -204,7 +204,7 @@ func (pl *placement) tallyVersion(p *pilot, l *level, v *version, file int32) bo
 		}
 		live = append(live, r)
 		if r.group.level == l && r.group.open == always {
-			pl.tally.list(&live[len(live)-1], file, pl.ruleFor(r.group.class, p).weight(v.size))
+			pl.tally.list(&live[len(live)-1], file, pl.ruleFor(r.group.class, p).Weight(v.size))
 		}
 	}
 	clear(v.ready[len(live):])

@@ -59,7 +59,7 @@ func history(t testing.TB) []taskqueue.Record {
 
 func TestLoadOfAHistory(t *testing.T) {
 	recorded := history(t)
-	core, _, err := Load(Config{}, recorded)
+	core, _, err := Load(taskqueue.Config{}, recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestLoadOfAHistory(t *testing.T) {
 		}
 	}
 	slices.Reverse(recorded)
-	again, _, err := Load(Config{}, recorded)
+	again, _, err := Load(taskqueue.Config{}, recorded)
 	if err != nil || again.snapshot() != core.snapshot() {
 		t.Errorf("the order of the records matters (%v)", err)
 	}
@@ -83,7 +83,7 @@ func TestLoadOfAHistory(t *testing.T) {
 // Stores of earlier versions have the results of all commits in a table.
 func TestLoadOfEarlierCommits(t *testing.T) {
 	recorded := history(t)
-	core, _, err := Load(Config{}, recorded)
+	core, _, err := Load(taskqueue.Config{}, recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 			recorded = append(recorded, r)
 		}
 	}
-	again, _, err := Load(Config{}, recorded)
+	again, _, err := Load(taskqueue.Config{}, recorded)
 	if err != nil || again.snapshot() != core.snapshot() {
 		t.Errorf("(%v) got\n%s\nwant\n%s", err, again.snapshot(), core.snapshot())
 	}
@@ -152,7 +152,7 @@ func TestLoadRefusesRecordsThatCannotBe(t *testing.T) {
 		"record " + cut.Key: cut, "record " + file.Key: file,
 		`parsing "c"`: named(records.TableCommit, "c"), `parsing "f"`: named(records.TableFate, "f"),
 	} {
-		_, _, err := Load(Config{}, append(slices.Clone(recorded), r))
+		_, _, err := Load(taskqueue.Config{}, append(slices.Clone(recorded), r))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -181,7 +181,7 @@ func FuzzLoad(f *testing.F) {
 				})
 			}
 		}
-		core, _, err := Load(Config{}, recorded)
+		core, _, err := Load(taskqueue.Config{}, recorded)
 		if err != nil {
 			return
 		}

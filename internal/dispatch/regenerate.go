@@ -186,7 +186,7 @@ func (c *Core) loseCopies(by *pilot, copied taskqueue.FileRef) {
 func (c *Core) setCopyAside(p *pilot, v *version) {
 	copied, size := c.files.copyAt(p, v), v.size
 	c.dropCopy(p, v)
-	p.copies.other.set(copied, size)
+	p.copies.other.Set(copied, size)
 }
 
 func (c *Core) loseFile(l *taskqueue.LostFile) {

@@ -41,7 +41,7 @@ func joining(i int) taskqueue.Sync {
 
 // registered returns the records of a Core that knows so many pilots.
 func registered(b *testing.B, pilots int) []taskqueue.Record {
-	c, e := New(Config{})
+	c, e := New(taskqueue.Config{})
 	records := append([]taskqueue.Record(nil), e.Persist...)
 	inputs := []taskqueue.Input{taskqueue.SetRun{Run: taskqueue.Run{ID: 1}}, taskqueue.AddFiles{Run: 1,
 		Files: []taskqueue.ExistingFile{{LFN: "common", PFN: "x", Size: 1}}}}
@@ -59,7 +59,7 @@ func registered(b *testing.B, pilots int) []taskqueue.Record {
 }
 
 func restart(b *testing.B, records []taskqueue.Record, pilots int) {
-	c, _, err := Load(Config{}, records)
+	c, _, err := Load(taskqueue.Config{}, records)
 	if err != nil {
 		b.Fatal(err)
 	}

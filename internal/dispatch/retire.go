@@ -37,7 +37,7 @@ func (c *Core) retireRun(in taskqueue.RetireRun) error {
 		c.fleet.pace.Forget(s)
 	}
 	c.fleet.sources.retire(id)
-	c.fleet.forgetFailures(id)
+	c.fleet.nodes.Forget(func(j *job) bool { return j.id.Run() == id })
 	c.jobs.drop(r)
 	c.dropClasses(spareClasses)
 	c.journal.forget(records.TableRun, id, records.RunKey)
@@ -187,7 +187,7 @@ func (c *Core) retireFile(f *file) {
 			p := v.holders[len(v.holders)-1]
 			copied, size := c.files.copyAt(p, v), v.size
 			c.files.drop(p, v)
-			p.copies.other.set(copied, size)
+			p.copies.other.Set(copied, size)
 			c.files.adoptCopy(p, copied, v.run)
 		}
 		if v.existing {
@@ -207,7 +207,7 @@ func (fs *files) adoptCopy(p *pilot, copied taskqueue.FileRef, retired taskqueue
 		if r.ID == retired || v == nil || v.identity == (identity{}) || v.tag != copied.Tag {
 			continue
 		}
-		size, _ := p.copies.other.take(copied)
+		size, _ := p.copies.other.Take(copied)
 		fs.hold(p, v, size)
 		return
 	}

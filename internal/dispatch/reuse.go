@@ -64,7 +64,7 @@ const resultForm = "2"
 // sharedForm takes its place where runs share results.
 const sharedForm = "shared 1"
 
-// shares reports whether the job may have twins. One without outputs is there for something else, which
+// mayHaveTwins reports whether the job may have twins. One without outputs is there for something else, which
 // nobody else has when it is done; it is known by its name.
 func (j *job) mayHaveTwins() bool { return j.step.run.Scope != "" && len(j.outputs) > 0 }
 

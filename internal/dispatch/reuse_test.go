@@ -19,7 +19,7 @@ type sharing struct {
 	made map[string]int // how often a job was executed, by step
 }
 
-func newSharing(t *testing.T, config Config) *sharing {
+func newSharing(t *testing.T, config taskqueue.Config) *sharing {
 	s := &sharing{newCrashing(t), map[string]int{}}
 	s.config = config
 	var e taskqueue.Effects
@@ -115,7 +115,7 @@ func (s *sharing) explain(id taskqueue.RunID, job string) string {
 // retired and kept, and across crashes; one of another group takes nothing and hears of nothing.
 func TestRunsOfAGroupTakeEachOthersResults(t *testing.T) {
 	for _, retired := range []string{"no", "at once", "in pieces"} {
-		s := newSharing(t, Config{})
+		s := newSharing(t, taskqueue.Config{})
 		ann := s.begin("ann", "lab", false)
 		s.work()
 		switch retired {
@@ -161,7 +161,7 @@ func TestRunsOfAGroupTakeEachOthersResults(t *testing.T) {
 func TestTwinsAreExecutedOnce(t *testing.T) {
 	for _, end := range []string{"succeeds", "fails", "is cancelled", "is stopped", "crashes"} {
 		t.Run(end, func(t *testing.T) {
-			s := newSharing(t, Config{})
+			s := newSharing(t, taskqueue.Config{})
 			first, second := s.begin("ann", "lab", false), s.begin("bob", "lab", false)
 			given := s.all()
 			if len(given) != 1 {
@@ -206,7 +206,7 @@ func TestTwinsAreExecutedOnce(t *testing.T) {
 // it has room; and nothing that goes is named.
 func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	const day = 24 * time.Hour
-	s := newSharing(t, Config{Retention: 10 * day})
+	s := newSharing(t, taskqueue.Config{Retention: 10 * day})
 	s.step(taskqueue.SetShares{Shares: taskqueue.Shares{Of: []taskqueue.Share{
 		{Name: "lab", Weight: 1, Retention: 30 * day}, {Name: "open", Weight: 1}, {Name: "none", Weight: 1, Retention: -1},
 	}}})
@@ -293,7 +293,7 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 // A pilot that says of a shared file that it is lost is believed for the run of its job only: the file
 // stays for the others.
 func TestThePilotOfOneRunLosesNoResultOfAnother(t *testing.T) {
-	s := newSharing(t, Config{})
+	s := newSharing(t, taskqueue.Config{})
 	ann := s.begin("ann", "lab", false)
 	s.work()
 	s.end(ann, true)
@@ -332,7 +332,7 @@ func TestThePilotOfOneRunLosesNoResultOfAnother(t *testing.T) {
 // A result that is kept takes little memory.
 func TestMemoryOfKeptResults(t *testing.T) {
 	const n = 20_000
-	l := NewLoading(Config{})
+	l := NewLoading(taskqueue.Config{})
 	before := heapInUse()
 	for i := range n {
 		r := records.Result{
@@ -359,7 +359,7 @@ func TestMemoryOfKeptResults(t *testing.T) {
 // Jobs without outputs are there for what else they do: two of them with the same command are both executed,
 // also in two runs at once.
 func TestJobsWithoutOutputsAreNoTwins(t *testing.T) {
-	s := newSharing(t, Config{})
+	s := newSharing(t, taskqueue.Config{})
 	for range 2 {
 		id := s.core.NextRun()
 		s.step(taskqueue.SetRun{Run: taskqueue.Run{ID: id, Account: taskqueue.Account{User: "ann"}, Scope: "all",

@@ -9,7 +9,7 @@ import (
 )
 
 // withRun returns a Core with one run, which goes on after failures.
-func withRun(t testing.TB, config Config) *Core {
+func withRun(t testing.TB, config taskqueue.Config) *Core {
 	t.Helper()
 	c, _ := New(config)
 	if _, err := c.Step(epoch, taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}}); err != nil {
@@ -22,7 +22,7 @@ func withRun(t testing.TB, config Config) *Core {
 // the rows that they stood in.
 func TestRetirementGivesMemoryBack(t *testing.T) {
 	const jobs, cycles = 20_000, 5
-	c, _ := New(Config{})
+	c, _ := New(taskqueue.Config{})
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)

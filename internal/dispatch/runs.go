@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/dispatch/pools"
 	"fairway/internal/dispatch/rows"
 	"fairway/internal/taskqueue"
 )
@@ -31,8 +32,8 @@ type runs struct {
 // its state change by methods of runs alone; jobs change its jobs, files its files.
 type run struct {
 	taskqueue.Run
-	share    *share           // of its Account
-	pools    map[string]*pool // by its Limits
+	share    *share          // of its Account
+	pools    pools.Set[*job] // by its Limits
 	state    taskqueue.RunState
 	complete bool   // no more jobs will be submitted
 	reason   string // for a person: why it does not go on
@@ -157,7 +158,7 @@ func (c *Core) limitRun(r *run, limits map[string]int64) {
 	if len(limits) == 0 && len(r.pools) == 0 {
 		return
 	}
-	r.pools = setPools(r.pools, limits)
+	r.pools = r.pools.Limited(limits)
 	c.shares.freed = true
 	for j := range c.jobs.of(r) {
 		if !needsCountable(&j.original.needs) {

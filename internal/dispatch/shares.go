@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/fairtree"
+	"fairway/internal/dispatch/pools"
 	"fairway/internal/taskqueue"
 )
 
@@ -17,11 +18,10 @@ type shares struct {
 	*fairtree.Tree[account]
 	journal *journal
 
-	dirty []*share // users whose usage is not recorded yet
-	armed instant
+	armed instant // when usage is recorded; 0: all is
 
-	pools map[string]*pool // limits over all runs
-	freed bool             // something was given back for want of which jobs wait
+	pools pools.Set[*job] // limits over all runs
+	freed bool            // something was given back for want of which jobs wait
 }
 
 // share is a group or a user.
@@ -29,12 +29,11 @@ type share = fairtree.Node[account]
 
 // account is what there is of a user: ready jobs and runs.
 type account struct {
-	levels  []*level // of ready jobs, by priority, highest first
-	groups  map[groupKey]*group
-	runs    []*run
-	unsaved bool   // in shares.dirty
-	queue   []*job // in use within byTurn only
-	none    uint64 // value of placement.pulls when it had no job that was overdue
+	levels []*level // of ready jobs, by priority, highest first
+	groups map[groupKey]*group
+	runs   []*run
+	queue  []*job // in use within byTurn only
+	none   uint64 // value of placement.pulls when it had no job that was overdue
 }
 
 type groupKey struct {
@@ -65,59 +64,30 @@ func (c *Core) setShares(said taskqueue.Shares) error {
 // arrange gives all shares the weights and limits that were said.
 func (sh *shares) arrange(said taskqueue.Shares) {
 	sh.Arrange(sh.now, said)
-	sh.pools = setPools(sh.pools, said.Limits)
+	sh.pools = sh.pools.Limited(said.Limits)
 }
 
 // usagePeriod is how long usage may be counted and not recorded yet.
 const usagePeriod = 10 * time.Second
 
-// slotsOf is how many slots of a pilot an attempt takes: the largest part that it needs of
-// anything that the pilot has, in slots.
-func slotsOf(p *pilot, cl *class) float64 {
-	has, k := &p.info.Has, &cl.key
-	part := float64(p.cpusOf(cl)) / float64(p.totalCPUs())
-	if k.memory > 0 {
-		part = max(part, float64(k.memory)/float64(max(has.Memory, 1)))
-	}
-	if k.disk > 0 {
-		part = max(part, float64(k.disk)/float64(max(has.Disk, 1)))
-	}
-	for _, n := range cl.countable {
-		if most := thousandths(has.Countable[n.name]); most > 0 {
-			part = max(part, float64(n.n)/float64(most))
-		}
-	}
-	return min(part, 1) * float64(p.totalCPUs()) / minSlot
-}
-
 // begin charges an attempt that was given out.
 func (sh *shares) begin(a *attempt, run func(*job) time.Duration) {
-	if a.cost.pools = a.needs.pools; a.cost.pools != nil {
-		sh.grants(a.cost.pools, 1)
-	}
+	a.cost.pools = a.needs.pools
+	a.cost.pools.Grant()
 	if sh.Alone() {
 		return
 	}
-	a.cost.slots = slotsOf(a.pilot, a.needs)
+	a.cost.slots = a.pilot.room.SlotsOf(&a.needs.takes)
 	a.cost.charge = a.cost.slots * run(a.job).Seconds()
-	a.cost.cpus = a.pilot.cpusOf(a.needs)
+	a.cost.cpus = a.pilot.room.CPUsOf(&a.needs.takes)
 	sh.Charge(sh.now, a.job.share(), a.cost.charge, a.site(), a.amount())
-}
-
-// grants takes (sign 1) what the class needs of pools, or gives it back (sign -1).
-func (sh *shares) grants(pools []poolNeed, sign int64) {
-	for _, x := range pools {
-		x.pool.used += sign * x.n
-		if sign < 0 && x.pool.stopped {
-			x.pool.stopped = false
-			sh.freed = true
-		}
-	}
 }
 
 // end settles what an attempt has used.
 func (sh *shares) end(a *attempt) {
-	sh.grants(a.cost.pools, -1)
+	if a.cost.pools.GiveBack() {
+		sh.freed = true
+	}
 	if a.cost.slots == 0 { // it was not charged
 		return
 	}
@@ -126,8 +96,9 @@ func (sh *shares) end(a *attempt) {
 		sh.freed = true
 	}
 	a.cost.slots = 0
-	if used > 0 {
-		sh.save(a.job.share())
+	if sh.armed == 0 && sh.HasUnsaved() {
+		sh.armed = sh.now.After(usagePeriod)
+		sh.timers.add(timer{at: sh.armed, kind: usageTimer})
 	}
 }
 
@@ -156,25 +127,10 @@ func (a *attempt) occupied(now instant) time.Duration {
 	return 0
 }
 
-// save has the usage of a user recorded within usagePeriod.
-func (sh *shares) save(s *share) {
-	if s.Own.unsaved || sh.IsNobody(s) {
-		return
-	}
-	s.Own.unsaved = true
-	sh.dirty = append(sh.dirty, s)
-	if sh.armed == 0 {
-		sh.armed = sh.now.After(usagePeriod)
-		sh.timers.add(timer{at: sh.armed, kind: usageTimer})
-	}
-}
-
 // saveAll records the usage of those whose usage has changed.
 func (sh *shares) saveAll() {
 	sh.armed = 0
-	for _, s := range sh.dirty {
-		s.Own.unsaved = false
+	for _, s := range sh.TakeUnsaved() {
 		sh.journal.persistUsage(s, sh.Settled(sh.now, s))
 	}
-	sh.dirty = emptied(sh.dirty)
 }

@@ -37,7 +37,7 @@ func TestSharesHold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			first := seed.Of(t)
-			m := marketOf(t, first, twoUsers(3, 1), Config{})
+			m := marketOf(t, first, twoUsers(3, 1), taskqueue.Config{})
 			ann, bob := m.user(t, "ann", c.files), m.user(t, "bob", c.files)
 			for range 20 {
 				m.must(t, m.submit(ann, 100, c.priorities, taskqueue.Resources{}))
@@ -61,7 +61,7 @@ func TestSharesHold(t *testing.T) {
 	}
 }
 
-func marketOf(t *testing.T, seed uint64, shares taskqueue.Shares, config Config) *market {
+func marketOf(t *testing.T, seed uint64, shares taskqueue.Shares, config taskqueue.Config) *market {
 	t.Helper()
 	m, err := newMarket(seed, shares, config)
 	if err != nil {
@@ -89,7 +89,8 @@ func (m *market) user(t *testing.T, name string, files int) *user {
 func TestNewcomerIsNext(t *testing.T) {
 	first := seed.Of(t)
 	for i := range uint64(3) {
-		m := marketOf(t, first+i, taskqueue.Shares{Of: []taskqueue.Share{{Name: "new", User: true, Weight: 1}}}, Config{})
+		shares := taskqueue.Shares{Of: []taskqueue.Share{{Name: "new", User: true, Weight: 1}}}
+		m := marketOf(t, first+i, shares, taskqueue.Config{})
 		old := []*user{m.user(t, "ann", 10), m.user(t, "bob", 10)}
 		for _, u := range old {
 			m.must(t, m.submit(u, 2000, 3, taskqueue.Resources{}))
@@ -143,7 +144,7 @@ func randomMarket(seed uint64) error {
 		shares.Of = append(shares.Of, group)
 	}
 	accounts = append(accounts, taskqueue.Account{User: "alone"})
-	m, err := newMarket(seed, shares, Config{MaxPassOver: time.Duration(1+rng.IntN(20)) * time.Minute})
+	m, err := newMarket(seed, shares, taskqueue.Config{MaxPassOver: time.Duration(1+rng.IntN(20)) * time.Minute})
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func randomMarket(seed uint64) error {
 
 // Usage counts half after a half-life, and survives a restart.
 func TestUsageDecaysAndIsDurable(t *testing.T) {
-	m := marketOf(t, seed.Of(t), taskqueue.Shares{HalfLife: time.Hour}, Config{})
+	m := marketOf(t, seed.Of(t), taskqueue.Shares{HalfLife: time.Hour}, taskqueue.Config{})
 	ann := m.user(t, "ann", 0)
 	m.must(t, m.addPilot(1))
 	m.must(t, m.submit(ann, 20, 1, taskqueue.Resources{}))
@@ -218,7 +219,7 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 					Limits: taskqueue.Quota{Sites: map[string]taskqueue.SiteQuota{"here": {MilliCPUs: 4000}}}},
 			},
 		}
-		m := marketOf(t, first+i, shares, Config{})
+		m := marketOf(t, first+i, shares, taskqueue.Config{})
 		ann, bob, cid := m.user(t, "ann", 3), m.user(t, "bob", 0), m.user(t, "cid", 0)
 		for range 4 {
 			m.must(t, m.addPilot(4))
@@ -234,7 +235,7 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 				now[m.users[at.job.id.Run()]]++
 			}
 			most[u] = max(most[u], now[u])
-			licences = m.core.shares.pools["licence"].used
+			licences = m.core.shares.pools["licence"].Used()
 			mostLicences = max(mostLicences, licences)
 			return nil
 		}
@@ -253,8 +254,8 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 				t.Errorf("FAIRWAY_SEED=%d: %d of %d jobs of %v were done", first+i, u.done, u.jobs, u.Account)
 			}
 		}
-		if p := m.core.shares.pools["licence"]; p.used != 0 {
-			t.Errorf("%d licences were not given back", p.used)
+		if p := m.core.shares.pools["licence"]; p.Used() != 0 {
+			t.Errorf("%d licences were not given back", p.Used())
 		}
 	}
 }
@@ -264,7 +265,7 @@ func TestNothingStartsBeyondWhatMayBeStored(t *testing.T) {
 	shares := taskqueue.Shares{Of: []taskqueue.Share{
 		{Name: "ann", User: true, Weight: 1, Limits: taskqueue.Quota{Stored: 10 * outputSize}},
 	}}
-	m := marketOf(t, seed.Of(t), shares, Config{})
+	m := marketOf(t, seed.Of(t), shares, taskqueue.Config{})
 	ann := m.user(t, "ann", 0)
 	m.must(t, m.step(taskqueue.SetKept{Account: taskqueue.Account{User: "ann"}, Bytes: 4 * outputSize}))
 	m.must(t, m.submit(ann, 20, 1, taskqueue.Resources{}))

@@ -33,7 +33,7 @@ func (s *simulation) newSites() []taskqueue.Site {
 // weighSites has the sites differ in what may be weighed. Files have few bytes,
 // so each counts much.
 func (s *simulation) weighSites() {
-	s.config.Sites = SiteWeights{
+	s.config.Sites = taskqueue.SiteWeights{
 		Data: float64(s.rng.IntN(2)) * 1e7, Queue: float64(s.rng.IntN(2)), Money: float64(s.rng.IntN(2)) * 3600,
 	}
 	for i := range s.sites {

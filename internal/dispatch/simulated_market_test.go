@@ -14,7 +14,7 @@ import (
 // market is users with jobs around a Core, and pilots that run them, in virtual time.
 type market struct {
 	rng     *rand.Rand
-	config  Config
+	config  taskqueue.Config
 	shares  taskqueue.Shares
 	core    *Core
 	now     time.Time
@@ -61,7 +61,7 @@ type trader struct {
 // outputSize is that of what each job writes, in bytes.
 const outputSize = 1000
 
-func newMarket(seed uint64, shares taskqueue.Shares, config Config) (*market, error) {
+func newMarket(seed uint64, shares taskqueue.Shares, config taskqueue.Config) (*market, error) {
 	m := &market{
 		rng: rand.New(rand.NewPCG(seed, 7)), config: config, shares: shares, now: epoch,
 		durable: make(map[string]taskqueue.Record), users: make(map[taskqueue.RunID]*user),

@@ -50,7 +50,7 @@ func TestSimulation(t *testing.T) {
 // virtual time, and a model of what must come of it.
 type simulation struct {
 	rng     *rand.Rand
-	config  Config
+	config  taskqueue.Config
 	sites   []taskqueue.Site
 	core    *Core
 	now     time.Time
@@ -92,7 +92,7 @@ func newSimulation(seed uint64) *simulation {
 		acked: make(map[taskqueue.AttemptID][]string), models: make(map[taskqueue.RunID]*submission),
 		kept: make(map[taskqueue.RunID][]string),
 	}
-	s.config = Config{
+	s.config = taskqueue.Config{
 		Placement: taskqueue.Placement(1 + s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
 		MaxPassOver: time.Duration(1+s.rng.IntN(100)) * time.Second, MaxRegenerations: 1000,
 	}

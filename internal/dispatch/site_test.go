@@ -11,7 +11,7 @@ import (
 // A pilot that had registered before a restart did work: that it ends then is
 // no sign of a site whose pilots cannot work, and there is nothing to withdraw.
 func TestRecalledLaunch(t *testing.T) {
-	core, e := New(Config{})
+	core, e := New(taskqueue.Config{})
 	durable := append([]taskqueue.Record(nil), e.Persist...)
 	for _, in := range []taskqueue.Input{
 		taskqueue.SetSite{Site: taskqueue.Site{Name: "farm", MaxPilots: 1}},
@@ -24,7 +24,7 @@ func TestRecalledLaunch(t *testing.T) {
 		}
 		durable = append(durable, e.Persist...)
 	}
-	core, _, err := Load(Config{}, durable)
+	core, _, err := Load(taskqueue.Config{}, durable)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestRecalledLaunch(t *testing.T) {
 // it any more, both pilots are gone: the second would keep its jobs until its lease is
 // over. If only one of them goes, the launch goes on.
 func TestLaunchWithTwoPilots(t *testing.T) {
-	core, _ := New(Config{})
+	core, _ := New(taskqueue.Config{})
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := core.Step(epoch, in)
@@ -78,11 +78,11 @@ func TestLaunchWithTwoPilots(t *testing.T) {
 // each of them for all; a site that asks a price gets what the others cannot run soon.
 func TestPilotsOfSeveralSitesAreStartedOnce(t *testing.T) {
 	for _, c := range []struct {
-		weights SiteWeights
+		weights taskqueue.SiteWeights
 		most    int
 		want    int
-	}{{SiteWeights{1, 1, 1}, 20, 12}, {SiteWeights{}, 20, 36}} {
-		core, _ := New(Config{Sites: c.weights})
+	}{{taskqueue.SiteWeights{Data: 1, Queue: 1, Money: 1}, 20, 12}, {taskqueue.SiteWeights{}, 20, 36}} {
+		core, _ := New(taskqueue.Config{Sites: c.weights})
 		started := map[string]int{}
 		step := func(in taskqueue.Input) {
 			t.Helper()

@@ -33,7 +33,7 @@ func newSharers(t *testing.T, sites ...taskqueue.Site) *sharers {
 		t: t, seq: map[taskqueue.PilotID]uint64{}, last: map[taskqueue.PilotID]uint64{},
 		found: map[taskqueue.PilotID]*taskqueue.Source{}, ran: map[taskqueue.PilotID]taskqueue.Assignment{},
 	}
-	core, e := New(Config{Ahead: -1})
+	core, e := New(taskqueue.Config{Ahead: -1})
 	s.core, s.kept = core, e.Persist
 	s.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}})
 	for _, site := range sites {
@@ -442,7 +442,7 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 		if (in.Source != nil) != (hash != "") || in.Hash != hash || in.Committed != (hash != "") {
 			t.Errorf("with the hash %q the reader is told %+v, and the source %+v", hash, in, in.Source)
 		}
-		again, _, err := Load(Config{Ahead: -1}, s.kept)
+		again, _, err := Load(taskqueue.Config{Ahead: -1}, s.kept)
 		if err != nil || again.files.hash(again.files.version(taskqueue.FileRef{Run: 1, LFN: "x",
 			Version: 1})).text() != hash {
 			t.Error("after a restart there are the hashes", again.files.hashes, err)
@@ -496,7 +496,7 @@ func TestHashesAreToldAgainAfterARestart(t *testing.T) {
 	s := newSharers(t)
 	s.sync("before", "h1", "a", nil)
 	s.reads("before", "07")
-	core, e, err := Load(Config{Ahead: -1, ReconnectGrace: time.Hour}, s.kept)
+	core, e, err := Load(taskqueue.Config{Ahead: -1, ReconnectGrace: time.Hour}, s.kept)
 	if err != nil {
 		t.Fatal(err)
 	}

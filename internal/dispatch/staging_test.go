@@ -62,7 +62,7 @@ func TestWorkForAnIdlePilotIsBounded(t *testing.T) {
 // common one, and how many were listed before.
 func lookForStaged(t *testing.T, attempts, inputs int) (looked, listed int) {
 	t.Helper()
-	c := withRun(t, Config{})
+	c := withRun(t, taskqueue.Config{})
 	now, seq, last := epoch, map[taskqueue.PilotID]uint64{}, map[taskqueue.PilotID]uint64{}
 	var run []taskqueue.Assignment
 	step := func(in taskqueue.Input) {

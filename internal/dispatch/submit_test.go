@@ -10,7 +10,7 @@ import (
 // A refused Submit leaves none of its files behind: a job that reads one is refused too, until a
 // Submit that is taken brings it.
 func TestARefusedSubmitAddsNoFiles(t *testing.T) {
-	core := withRun(t, Config{})
+	core := withRun(t, taskqueue.Config{})
 	there := []taskqueue.ExistingFile{{LFN: "there", PFN: "pfn", Size: 1, Identity: "i"}}
 	reads := func(name string, lfns ...string) []taskqueue.Job {
 		return []taskqueue.Job{{Name: name, Step: "s", Reads: lfns, Writes: []taskqueue.Output{{LFN: name + ".out"}}}}
@@ -35,7 +35,7 @@ func TestARefusedSubmitAddsNoFiles(t *testing.T) {
 
 // Refuses says what Step says, and changes nothing.
 func TestRefusesForetellsStep(t *testing.T) {
-	core := withRun(t, Config{})
+	core := withRun(t, taskqueue.Config{})
 	job := func(name string, reads ...string) taskqueue.Job {
 		return taskqueue.Job{Name: name, Step: "s", Reads: reads, Writes: []taskqueue.Output{{LFN: name + ".out"}}}
 	}

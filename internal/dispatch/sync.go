@@ -263,7 +263,7 @@ func (c *Core) started(p *pilot, ref taskqueue.AttemptRef) {
 // cacheChanges takes what came into the pilot's cache and what left it.
 func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 	for _, f := range s.CacheGone {
-		p.copies.other.take(f)
+		p.copies.other.Take(f)
 		if v := c.files.copied(p, f); v != nil && c.files.copyAt(p, v) == f {
 			c.dropCopy(p, v)
 		}
@@ -278,9 +278,9 @@ func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 			c.fleet.arrived(p, v, a.Hash)
 		case v != nil:
 			// An older copy, and the pilot says so again.
-		case p.copies.other.has(a.File):
-		case p.copies.other.fits(a.File):
-			p.copies.other.set(a.File, a.Size)
+		case p.copies.other.Has(a.File):
+		case p.copies.other.Fits(a.File):
+			p.copies.other.Set(a.File, a.Size)
 			p.copies.hints.incoming += a.Size
 		default:
 			continue
@@ -301,9 +301,9 @@ func (c *Core) dropUntold(p *pilot) {
 			c.dropCopy(p, v)
 		}
 	}
-	for r := range p.copies.other.all() {
+	for r := range p.copies.other.All() {
 		if !said[r] {
-			p.copies.other.take(r)
+			p.copies.other.Take(r)
 		}
 	}
 	c.endAwaiting(p.id)

@@ -14,7 +14,7 @@ import (
 // finds none stored that was removed: a new server, and a new run.
 func TestOutputsThatGoOneByOne(t *testing.T) {
 	const n = 500
-	c, first := New(Config{})
+	c, first := New(taskqueue.Config{})
 	s, removed, written := newScript(), map[string]bool{}, 0
 	s.keep(first.Persist)
 	var e taskqueue.Effects
@@ -72,7 +72,7 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 		if i%97 != 96 {
 			continue
 		}
-		again, _, err := Load(Config{}, s.records())
+		again, _, err := Load(taskqueue.Config{}, s.records())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 		begun := newScript()
 		begun.keep(s.records())
 		begun.keep(fresh)
-		next, _, err := Load(Config{}, begun.records())
+		next, _, err := Load(taskqueue.Config{}, begun.records())
 		if err != nil {
 			t.Fatal(err)
 		}

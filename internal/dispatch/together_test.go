@@ -24,7 +24,8 @@ type pairs struct {
 
 func newPairs(t *testing.T) *pairs {
 	s := &pairs{
-		t: t, core: withRun(t, Config{Ahead: -1, Placement: taskqueue.ByFiles}), now: epoch, seq: map[string]uint64{},
+		t: t, core: withRun(t, taskqueue.Config{Ahead: -1, Placement: taskqueue.ByFiles}),
+		now: epoch, seq: map[string]uint64{},
 		last: map[string]uint64{}, ran: map[string]taskqueue.Assignment{}, at: map[string]string{},
 	}
 	return s

@@ -11,7 +11,7 @@ import (
 // Pilots that are there look for a program that a job names, and get the job when they have found it.
 // That they have not is known of their site, until they are to look once more.
 func TestPilotsLookForPrograms(t *testing.T) {
-	c, _ := New(Config{})
+	c, _ := New(taskqueue.Config{})
 	now := time.Unix(1_800_000_000, 0)
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()

@@ -39,7 +39,7 @@ func TestTranscripts(t *testing.T) {
 
 // script drives a Core and keeps what is durable.
 type script struct {
-	config  Config
+	config  taskqueue.Config
 	core    *Core
 	current taskqueue.RunID // that commands are about
 	now     time.Time

@@ -17,7 +17,7 @@ func TestUnusedResultsAreOldestFirst(t *testing.T) {
 			Body: fmt.Appendf(nil, `{"v":1,"j":"j","d":"d","n":%d,"o":[{"l":"x","f":"se:%d"}]}`, made, made),
 		})
 	}
-	core, _, err := Load(Config{}, all)
+	core, _, err := Load(taskqueue.Config{}, all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/dispatch/pools"
 	"fairway/internal/dispatch/records"
+	"fairway/internal/dispatch/room"
 	"fairway/internal/taskqueue"
 )
 
@@ -20,7 +22,7 @@ func (c *Core) verify() error {
 	}
 	w := &c.work
 	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.answers)+len(w.wanted)+
-		len(w.cancel)+len(w.twins)+len(w.nodes) > 0 {
+		len(w.cancel)+len(w.twins) > 0 || c.fleet.nodes.HasChanged() {
 		return fmt.Errorf("work is left over: %+v", *w)
 	}
 	return nil
@@ -96,7 +98,7 @@ func (c *Core) verifyPilots() error {
 				return fmt.Errorf("pilot %s is expected to get job %s, which is %v", p.id, j.name, j.state)
 			}
 		}
-		sum := pilot{info: p.info}
+		sum := room.Room{Has: &p.info.Has}
 		if a := p.seat.taking; a != nil && (c.fleet.attempts[a.id] != a || a.told.taker != p) {
 			return fmt.Errorf("pilot %s is to take attempt %s, which has ended or goes to another", p.id, attemptName(a.id))
 		}
@@ -112,13 +114,13 @@ func (c *Core) verifyPilots() error {
 			if a.told.recall {
 				recalls++
 			}
-			sum.add(a.needs, 1)
+			sum.Add(&a.needs.takes, 1)
 			if c.fleet.attempts[a.id] != a || a.pilot != p {
 				return fmt.Errorf("attempt %d of pilot %s is not listed", a.id, p.id)
 			}
 		}
-		if sum.used.milliCPUs != p.used.milliCPUs || sum.used.memory != p.used.memory || sum.used.disk != p.used.disk {
-			return fmt.Errorf("pilot %s uses %+v, counted %+v", p.id, sum.used, p.used)
+		if s, u := sum.Used(), p.room.Used(); s.MilliCPUs != u.MilliCPUs || s.Memory != u.Memory || s.Disk != u.Disk {
+			return fmt.Errorf("pilot %s uses %+v, counted %+v", p.id, s, u)
 		}
 		if len(p.copies.cached) != len(p.copies.versions) {
 			return fmt.Errorf("pilot %s caches %d versions, lists %d", p.id, len(p.copies.cached), len(p.copies.versions))
@@ -287,7 +289,7 @@ func (c *Core) verifyShares() error {
 		ready, attempts int
 		cpus, stored    int64
 	}
-	want, pools := map[*share]sums{}, map[*pool]int64{}
+	want, held := map[*share]sums{}, map[*pools.Pool[*job]]int64{}
 	for _, r := range c.runs.inOrder {
 		for s := range r.share.Up {
 			x := want[s]
@@ -311,7 +313,7 @@ func (c *Core) verifyShares() error {
 		}
 		for a := j.attempt; a != nil; a = a.next {
 			for _, n := range a.cost.pools {
-				pools[n.pool] += n.n
+				held[n.Pool] += n.N
 			}
 		}
 	}
@@ -320,9 +322,9 @@ func (c *Core) verifyShares() error {
 			return fmt.Errorf("%s has %+v, and it counts %+v", s.Title(), want[s], got)
 		}
 	}
-	for p, n := range pools {
-		if p.used != n {
-			return fmt.Errorf("attempts have %d %s, and it counts %d", n, p.name, p.used)
+	for p, n := range held {
+		if p.Used() != n {
+			return fmt.Errorf("attempts have %d of a pool, and it counts %d", n, p.Used())
 		}
 	}
 	return nil

@@ -221,7 +221,7 @@ func (c *Core) Pilots() []taskqueue.PilotView {
 			Pilot: p.id, Info: p.info, Cached: len(p.copies.versions), Parked: p.talk.heldSeq != 0,
 			Silent: p.lease.silent.Time(),
 		}
-		if h := p.host.health; h != nil && c.fleet.isDoubted(h) {
+		if h := p.host.health; h != nil && c.fleet.nodes.IsDoubted(h) {
 			v.Doubted = c.whyDoubted(h)
 		}
 		for _, a := range p.attempts {

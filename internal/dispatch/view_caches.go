@@ -78,7 +78,7 @@ func (c *Core) copiesIn(pilots []*pilot) (copies []taskqueue.CopyView) {
 				*runs = append(*runs, v.run)
 			}
 		}
-		for r, size := range p.copies.other.all() {
+		for r, size := range p.copies.other.All() {
 			add(r, size, false, c.fleet.attempts[taskqueue.AttemptID(r.Tag)] == nil)
 		}
 	}

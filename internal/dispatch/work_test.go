@@ -13,7 +13,7 @@ import (
 func TestPilotThatStoresManyFilesIsAnswered(t *testing.T) {
 	const files = 5000
 	s := newScript()
-	s.core, _ = New(Config{})
+	s.core, _ = New(taskqueue.Config{})
 	seq, last, sent := uint64(0), uint64(0), 0
 	var unconfirmed []taskqueue.CachedFile
 	sync := func(full bool) {
@@ -59,7 +59,7 @@ func TestWorkForOutputsChosenByContentIsLinear(t *testing.T) {
 
 func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	t.Helper()
-	c := withRun(t, Config{})
+	c := withRun(t, taskqueue.Config{})
 	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)

@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 		s.Of[1].Of[0].Of[1].Weight != 0, dan.Limits.Stored != 2e12, dan.Limits.Queued != 1000:
 		t.Errorf("%+v", p.Shares)
 	}
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	if _, err := core.Step(time.Unix(1e9, 0), taskqueue.SetShares{Shares: p.Shares}); err != nil {
 		t.Error(err)
 	}
@@ -100,7 +100,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		core, _ := dispatch.New(dispatch.Config{})
+		core, _ := dispatch.New(taskqueue.Config{})
 		if _, err := core.Step(time.Unix(1e9, 0), taskqueue.SetShares{Shares: p.Shares}); err != nil {
 			t.Errorf("a file that is accepted is refused: %v", err)
 		}

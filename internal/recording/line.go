@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
@@ -19,7 +18,7 @@ const format = 2
 // Beginning is what the cores of a server are made from.
 type Beginning struct {
 	Workflow *workflow.Workflow
-	Dispatch dispatch.Config
+	Dispatch taskqueue.Config
 }
 
 // line is one line of a recording; doc.go says which fields go together.
@@ -42,7 +41,7 @@ type beginLine struct {
 	Text       content           `json:"text"`            // of the workflow file or the trace
 	Trace      *workflow.Scales  `json:"trace,omitempty"` // of a trace
 	Parameters map[string]string `json:"parameters,omitempty"`
-	Config     dispatch.Config   `json:"config"`
+	Config     taskqueue.Config  `json:"config"`
 }
 
 // record is a taskqueue.Record; without a body it deletes.

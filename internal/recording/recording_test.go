@@ -47,7 +47,7 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, effects, err := dispatch.Load(dispatch.Config{}, nil)
+	jobs, effects, err := dispatch.Load(taskqueue.Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/server/active"
 	"fairway/internal/server/feed"
@@ -59,7 +58,7 @@ type Config struct {
 	// values, which are told to pilots and kept nowhere.
 	Variables map[string][]byte
 	// Dispatch holds limits and policies of the TaskQueue.
-	Dispatch dispatch.Config
+	Dispatch taskqueue.Config
 	// CommitDelay is the least time from the start of a large transaction to that
 	// of the next, so that under load more requests share one: DefaultCommitDelay.
 	// After a small one it is less. Negative: none.
@@ -180,7 +179,7 @@ func (c Config) withDefaults() Config {
 	if c.Dispatch.Ahead == 0 {
 		c.Dispatch.Ahead = DefaultAhead
 	}
-	if c.Dispatch.Sites == (dispatch.SiteWeights{}) {
+	if c.Dispatch.Sites == (taskqueue.SiteWeights{}) {
 		c.Dispatch.Sites = DefaultSiteWeights
 	}
 	if c.Dispatch.FirstIncarnation == 0 {
@@ -234,7 +233,7 @@ const DefaultRetention = 30 * 24 * time.Hour
 
 // DefaultSiteWeights are Dispatch.Sites where they are not given: a job goes where it is expected to
 // end first, and a price is in seconds for the hour of a processor. With one site they mean nothing.
-var DefaultSiteWeights = dispatch.SiteWeights{Data: 1, Queue: 1, Money: 1}
+var DefaultSiteWeights = taskqueue.SiteWeights{Data: 1, Queue: 1, Money: 1}
 
 // DefaultAhead is Dispatch.Ahead where it is not given. Jobs of a millisecond
 // need that many waiting at a pilot, or it would stand still while reports and

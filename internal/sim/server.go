@@ -18,7 +18,7 @@ const theRun taskqueue.RunID = 1
 // fail to write and it can crash; then it loads the core again.
 type server struct {
 	run    *run
-	config dispatch.Config
+	config taskqueue.Config
 	core   *dispatch.Core // nil: crashed
 	store  *memory
 	pilots map[taskqueue.PilotID]*pilot
@@ -36,13 +36,13 @@ func newServer(r *run) *server {
 	q := r.exp.TaskQueue
 	s := &server{run: r, pilots: map[taskqueue.PilotID]*pilot{}}
 	s.tick = newAlarm(&r.engine, s.ticks)
-	s.config = dispatch.Config{
+	s.config = taskqueue.Config{
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
 	s.config.RunMargin = -1 // simulated pilots do not tell what moves files
 	s.config.Placement = taskqueue.Placements[q.Placement]
-	s.config.Sites = dispatch.SiteWeights(q.Sites)
+	s.config.Sites = taskqueue.SiteWeights(q.Sites)
 	r.hold = cmp.Or(q.Hold, 25*time.Second)
 	for _, site := range r.sites {
 		r.hold = max(r.hold, site.Ask)

@@ -33,6 +33,7 @@ type Tree[U any] struct {
 	bounded bool     // there are quotas
 
 	epoch   taskqueue.Instant // when a unit of usage was a slot-second
+	unsaved []*Node[U]        // users for whom something was settled since TakeUnsaved
 	arrived uint64            // counts nodes of which something got ready, and nothing was
 }
 
@@ -54,6 +55,8 @@ type Node[U any] struct {
 	active []*Node[U] // of the children those of which something is ready, by turn
 	at     int        // index in parent.active
 	since  uint64     // Tree.arrived when something got ready
+
+	isUnsaved bool // in Tree.unsaved
 }
 
 // New returns a tree of nobody.

@@ -152,7 +152,23 @@ func (t *Tree[U]) Settle(
 		n.rekey()
 		n.reposition()
 	}
+	if used > 0 && !user.isUnsaved && user != t.nobody {
+		user.isUnsaved = true
+		t.unsaved = append(t.unsaved, user)
+	}
 	return freed
+}
+
+// HasUnsaved reports whether TakeUnsaved returns anybody.
+func (t *Tree[U]) HasUnsaved() bool { return len(t.unsaved) > 0 }
+
+// TakeUnsaved returns the users whose usage was settled since the last call, to be recorded.
+func (t *Tree[U]) TakeUnsaved() (users []*Node[U]) {
+	users, t.unsaved = t.unsaved, nil
+	for _, n := range users {
+		n.isUnsaved = false
+	}
+	return users
 }
 
 // Ahead is by how many slot-seconds a user has used more than the share, relative to another one.

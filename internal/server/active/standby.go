@@ -37,7 +37,7 @@ import (
 //     to read it.
 //   - Files with addresses and tokens say the same, whoever writes them.
 
-// Hold is for how long a pilot waits for news (dispatch.Config.Hold), so that it soon leaves a
+// Hold is for how long a pilot waits for news (taskqueue.Config.Hold), so that it soon leaves a
 // server that is frozen.
 const Hold = 5 * time.Second
 

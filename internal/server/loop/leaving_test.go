@@ -31,7 +31,7 @@ func (p *lingering) Withdraw(launches []string) { p.withdrawn = append(p.withdra
 func lingeringLoop(t *testing.T, pilots *lingering, leaveTime time.Duration) (*Loop, *Run) {
 	t.Helper()
 	s := sched.New(sched.Config{})
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	run := NewRun(state.RunOf{Run: 1})
 	l := New(Config{
 		Inbox: NewInbox(), Runs: []*Run{run}, Pilots: pilots, Sched: s, LeaveTime: leaveTime,

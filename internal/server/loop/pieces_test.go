@@ -29,7 +29,7 @@ func TestQuestionsOvertakeSubmissions(t *testing.T) {
 	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	run := NewRun(state.RunOf{Run: 1, Workflow: work})
 	run.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: &state.Tally{Nodes: new(state.Nodes)}}
 	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})
@@ -83,7 +83,7 @@ func TestOthersAreServedBetweenPieces(t *testing.T) {
 	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	run := NewRun(state.RunOf{Run: 1, Workflow: work})
 	if run.Cores, err = state.Begin(run.of(), core, new(state.Nodes)); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestOthersAreServedBetweenPieces(t *testing.T) {
 func TestTransactionsAreBounded(t *testing.T) {
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
 	l.Dispatch = core
 	defer l.waker.stop()
@@ -187,7 +187,7 @@ func TestLargeTransactionsAreSpacedLess(t *testing.T) {
 func TestATurnLooksAtTheRunsThatChange(t *testing.T) {
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
 	l.Dispatch = core
 	defer l.waker.stop()
@@ -222,7 +222,7 @@ func TestATurnLooksAtTheRunsThatChange(t *testing.T) {
 func TestTheClockGoesOnForQuestions(t *testing.T) {
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	core, _ := dispatch.New(dispatch.Config{ReconnectGrace: -1, Backoff: 2 * time.Hour, MaxBackoff: 2 * time.Hour})
+	core, _ := dispatch.New(taskqueue.Config{ReconnectGrace: -1, Backoff: 2 * time.Hour, MaxBackoff: 2 * time.Hour})
 	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
 	l.Dispatch = core
 	defer l.waker.stop()

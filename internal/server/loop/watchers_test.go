@@ -30,7 +30,7 @@ func TestQuestionsAreNoNews(t *testing.T) {
 	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	run := NewRun(state.RunOf{Run: 1, Workflow: work})
 	run.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: new(state.Tally)}
 	run.InputsClosed = func() bool { return false }

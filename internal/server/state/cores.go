@@ -48,7 +48,7 @@ type Loaded struct {
 // Load makes the cores of runs from records: dispatch beside the others. Keep has it return the
 // records, which take much memory.
 func Load(
-	ctx context.Context, source Source, runs []RunOf, config dispatch.Config, keep bool,
+	ctx context.Context, source Source, runs []RunOf, config taskqueue.Config, keep bool,
 ) (*Loaded, error) {
 	own, err := LoadTables(ctx, source, []string{flow.TableRun, flow.TableLog})
 	if err != nil {
@@ -117,7 +117,7 @@ const SweptTable = "server_swept"
 
 // loadDispatch tells of each record before it takes it.
 func loadDispatch(
-	ctx context.Context, source Source, config dispatch.Config, tell func(taskqueue.Record),
+	ctx context.Context, source Source, config taskqueue.Config, tell func(taskqueue.Record),
 ) (*dispatch.Core, taskqueue.Effects, error) {
 	loading := dispatch.NewLoading(config)
 	swept, err := LoadSwept(ctx, source)
@@ -184,7 +184,7 @@ func LoadEndedRun(ctx context.Context, records store.Store) (*Run, error) {
 // deferred requests had been carried out.
 func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, error) {
 	defer heap.GrowFreely()()
-	core, _, err := loadDispatch(ctx, records, dispatch.Config{}, func(taskqueue.Record) {})
+	core, _, err := loadDispatch(ctx, records, taskqueue.Config{}, func(taskqueue.Record) {})
 	if err != nil {
 		return nil, err
 	}

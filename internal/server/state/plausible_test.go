@@ -14,7 +14,7 @@ import (
 // that it was given; the truth stays as it is.
 func TestLiesDoNotFalsifyTheSums(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	core, _ := dispatch.New(dispatch.Config{})
+	core, _ := dispatch.New(taskqueue.Config{})
 	for _, in := range []taskqueue.Input{
 		taskqueue.SetRun{Run: taskqueue.Run{ID: 1, Name: "w"}},
 		taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{{LFN: "a", PFN: "file:/a", Size: 100, Identity: "a"}, {LFN: "b", PFN: "file:/b", Size: 50, Identity: "b"}}},

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/sim"
 	"fairway/internal/taskqueue"
@@ -107,15 +106,15 @@ func (c *replayCache) makeRoom(a sim.Access) bool {
 
 // plan makes the order of next uses known.
 func (c *replayCache) plan() {
-	held := make([]dispatch.NextRead, 0, len(c.files))
+	held := make([]eviction.NextRead[taskqueue.FileRef], 0, len(c.files))
 	for f, size := range c.files {
-		next := dispatch.NextRead{File: f, Size: size, Read: len(c.future[f]) > 0}
+		next := eviction.NextRead[taskqueue.FileRef]{File: f, Size: size, Read: len(c.future[f]) > 0}
 		if next.Read {
 			next.Rank = uint64(c.future[f][0])
 		}
 		held = append(held, next)
 	}
-	dispatch.NextUseOrder(held)
+	eviction.NextUseOrder(held)
 	order := make([]taskqueue.FileRef, len(held))
 	for i, f := range held {
 		order[i] = f.File

@@ -162,7 +162,7 @@ type TaskQueueSpec struct {
 	Sites            WeightsSpec   `yaml:"sites"`                          // zero: sites are not weighed
 }
 
-// WeightsSpec is dispatch.SiteWeights.
+// WeightsSpec is taskqueue.SiteWeights.
 type WeightsSpec struct {
 	Data  float64 `yaml:"data"`
 	Queue float64 `yaml:"queue"`

@@ -1,16 +1,14 @@
-package dispatch
+package taskqueue
 
 import (
 	"cmp"
 	"time"
-
-	"fairway/internal/taskqueue"
 )
 
-// Config holds the limits and policies of a Core. A zero field means its
+// Config holds the limits and policies of a TaskQueue. A zero field means its
 // default; the zero Config is ready to use.
 type Config struct {
-	Placement taskqueue.Placement
+	Placement Placement
 	// Sites weighs where jobs run, of several sites: not at all.
 	Sites SiteWeights
 
@@ -21,7 +19,7 @@ type Config struct {
 	FirstIncarnation uint64
 
 	// Retention is how long a result is kept that no run names any more which is kept, unless Shares
-	// say otherwise: not at all. Only what Shares say is a promise ([Core.Forgettable]).
+	// say otherwise: not at all. Only what Shares say is a promise (Core.Forgettable of dispatch).
 	Retention time.Duration
 
 	// Attempts of a job that does not say how many: 3.
@@ -88,7 +86,8 @@ type Config struct {
 	MaxStartBackoff time.Duration
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults is the Config with the default of each field that is zero.
+func (c Config) WithDefaults() Config {
 	c.Attempts = cmp.Or(c.Attempts, 3)
 	c.Backoff = cmp.Or(c.Backoff, time.Second)
 	c.MaxBackoff = cmp.Or(c.MaxBackoff, 5*time.Minute)
@@ -112,4 +111,20 @@ func (c Config) withDefaults() Config {
 	c.MaxStartBackoff = cmp.Or(c.MaxStartBackoff, 10*time.Minute)
 	c.Ahead = max(c.Ahead, 0)
 	return c
+}
+
+// SiteWeights say by what it is decided at which site a job runs, where more
+// than one is described. The zero value decides nothing: every site starts
+// pilots for all that it could run, and each pilot takes what suits its cache.
+// With Data and Queue at 1 a job goes where it is expected to end first.
+type SiteWeights struct {
+	// Data counts the seconds in which the input that is not at the site would
+	// come over the network between sites.
+	Data float64
+	// Queue counts the seconds until the job could start there, and those that
+	// it would run.
+	Queue float64
+	// Money counts what its slots would cost there, where pilots are to be
+	// started: so many seconds is one unit of money worth.
+	Money float64
 }
