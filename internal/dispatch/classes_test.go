@@ -52,8 +52,8 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 	step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{quantity.GPU: 4}}})
 	for n, want := range map[uint32]int64{2: 1, 3: 1} {
 		cl := job(n).class
-		if len(cl.pools) != 1 || cl.pools[0].N != want || len(cl.takes.Countable) != 0 || cl.onOne().GPUShare != 0 {
-			t.Errorf("job %d needs %+v of pools, %+v and %+v of pilots", n, cl.pools, cl.takes.Countable, cl.onOne())
+		if len(cl.pools) != 1 || cl.pools[0].N != want || len(cl.takes.Countable) != 0 || cl.needsOfPilot().GPUShare != 0 {
+			t.Errorf("job %d needs %+v of pools, %+v and %+v of pilots", n, cl.pools, cl.takes.Countable, cl.needsOfPilot())
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedF
 		visible[i] = taskqueue.CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.store(o.PFN, o.Size)
 		v.records, v.tag = o.Records, o.TagOf(j.committed)
-		v.prove(o.Adler32, o.Written)
+		v.noteProof(o.Adler32, o.Written)
 		fs.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		if !fs.makeVisible(v, p, holders) {
@@ -43,7 +43,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedF
 		}
 	}
 	fs.leave(j)
-	j.haveServed()
+	j.inputsHaveServed()
 	j.countStored(outputs)
 	c.journal.persistCommit(j, outputs)
 	fs.enterResult(j)
@@ -65,9 +65,9 @@ func (fs *files) enterResult(j *job) {
 	fs.complete(r, j)
 }
 
-// haveServed is for a job that is done: what it has read was made to some purpose, and may be lost as often
+// inputsHaveServed is for a job that is done: what it has read was made to some purpose, and may be lost as often
 // again.
-func (j *job) haveServed() {
+func (j *job) inputsHaveServed() {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.writer != nil && v.writer.fate != nil {
 			v.writer.fate.regenerations = 0
@@ -656,7 +656,7 @@ func (c *Core) remade(v *version, w *taskqueue.WrittenFile, tag taskqueue.Tag) {
 	}
 	v.store(w.PFN, w.Size)
 	v.records, v.tag = w.Records, tag
-	v.prove(w.Adler32, w.Written)
+	v.noteProof(w.Adler32, w.Written)
 	c.files.setHash(v, w.Hash, "")
 }
 

@@ -262,7 +262,7 @@ func (c *Core) examine(j *job) {
 		return
 	}
 	if c.files.await(j, func(v *version) bool { return v.state != present }) {
-		c.want(j)
+		c.wantInputs(j)
 		return
 	}
 	if c.placement.makeReachable(j) {

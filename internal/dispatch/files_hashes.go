@@ -38,8 +38,8 @@ func (fs *files) setHash(v *version, hash string, by taskqueue.PilotID) {
 	}
 }
 
-// prove notes what tells the contents of an output: its adler32, or the time when it was written.
-func (v *version) prove(adler32, written uint32) {
+// noteProof notes what tells the contents of an output: its adler32, or the time when it was written.
+func (v *version) noteProof(adler32, written uint32) {
 	v.proof, v.timed = adler32, false
 	if adler32 == 0 {
 		v.proof, v.timed = written, true

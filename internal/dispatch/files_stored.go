@@ -163,9 +163,9 @@ func (fs *files) notStored(v *version) {
 	}
 }
 
-// bringUpToDate is for a Load: what is being removed is stored no more, whatever records of
+// dropRemoved is for a Load: what is being removed is stored no more, whatever records of
 // jobs and results name.
-func (c *Core) bringUpToDate() {
+func (c *Core) dropRemoved() {
 	fs := &c.files
 	if len(fs.removing) == 0 {
 		return

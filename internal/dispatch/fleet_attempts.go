@@ -121,7 +121,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 	a.pilot.attempts = append(a.pilot.attempts, a)
 	a.pilot.host.busy++
 	a.pilot.room.Add(&a.needs.takes, 1)
-	fl.shares.begin(a, fl.expectedRun)
+	fl.shares.chargeAttempt(a, fl.expectedRun)
 	fl.nodeGiven(a)
 	fl.limitsMoved(a)
 	fl.recount(a.pilot)
@@ -143,7 +143,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	if a.gang != nil && a.gang.members[a.task] == a {
 		a.gang.members[a.task] = nil
 	}
-	fl.shares.end(a)
+	fl.shares.settleAttempt(a)
 	fl.nodeEnded(a)
 	fl.limitsMoved(a)
 	if a.told.recall {
@@ -278,16 +278,16 @@ func (a *attempt) precedes(b *attempt) bool {
 }
 
 // willing reports whether the pilot itself is prepared to take jobs.
-func (p *pilot) willing() bool { return p.talk.synced && !p.left && p.open() }
+func (p *pilot) willing() bool { return p.talk.synced && !p.left && p.acceptsJobs() }
 
-// open reports whether it may be expected that the pilot takes jobs some time.
-func (p *pilot) open() bool {
+// acceptsJobs reports whether it may be expected that the pilot takes jobs some time.
+func (p *pilot) acceptsJobs() bool {
 	return !p.talk.drains && p.lease.silent == 0 && p.info.Error == "" && !p.record.refused && !p.unneeded
 }
 
-// openChanged is for a pilot that may be open now and was not, or the other way round. Jobs that
+// acceptanceChanged is for a pilot that may accept jobs now and did not, or the other way round. Jobs that
 // avoid a host are offered there again: it may have been the last other one.
-func (c *Core) openChanged(p *pilot) {
+func (c *Core) acceptanceChanged(p *pilot) {
 	was := p.counted
 	p.shape.countHost(p)
 	if was && !p.counted {

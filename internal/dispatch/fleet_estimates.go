@@ -141,8 +141,8 @@ func (j *job) inputBytes() int64 {
 	return sum
 }
 
-// waited is for a pilot that has registered.
-func (s *site) waited(now instant, l *launch) {
+// countWait is for a pilot that has registered.
+func (s *site) countWait(now instant, l *launch) {
 	if l.submitted != 0 && l.standing == inactive {
 		s.outlook.waits.Add(time.Duration(now-l.submitted).Seconds(), 1)
 	}

@@ -15,7 +15,7 @@ const maxAllotted = 1024
 // it best as things would be then, and so finds how many pilots each should have
 // besides those that are registered.
 func (fl *fleet) allot() {
-	fl.lineUp()
+	fl.listRooms()
 	each := max(1, (fl.jobs.ready+maxAllotted-1)/maxAllotted)
 	for g, n := range fl.jobs.startable {
 		fl.allotGroup(g, n, each)
@@ -69,11 +69,11 @@ func (fl *fleet) allotJobs(j *job, sites []*site, n int) {
 	}
 }
 
-// lineUp lists the room of all sites: of idle pilots now, of busy ones when half
+// listRooms lists the room of all sites: of idle pilots now, of busy ones when half
 // their run is over, of those that wait in the batch system when they come, and
 // of those that could be submitted.
-func (fl *fleet) lineUp() {
-	fl.ages()
+func (fl *fleet) listRooms() {
+	fl.averageWaits()
 	for _, s := range fl.monitor.sites {
 		free := max(0, s.MaxPilots-s.submitted())
 		if fl.now < s.notBefore {
@@ -89,9 +89,9 @@ func (fl *fleet) lineUp() {
 	}
 }
 
-// ages finds how long the pilots that have not registered have waited, in the
+// averageWaits finds how long the pilots that have not registered have waited, in the
 // mean of each site.
-func (fl *fleet) ages() {
+func (fl *fleet) averageWaits() {
 	for _, s := range fl.monitor.sites {
 		s.outlook.age = 0
 	}

@@ -60,7 +60,7 @@ func (fl *fleet) enterShape(p *pilot) {
 // countHost has the pilot counted among those that its host has of the shape, if it is open and gets
 // jobs.
 func (s *shape) countHost(p *pilot) {
-	if h := p.host.health; !p.open() || h != nil && h.Withheld {
+	if h := p.host.health; !p.acceptsJobs() || h != nil && h.Withheld {
 		s.uncountHost(p)
 	} else if !p.counted {
 		p.counted = true

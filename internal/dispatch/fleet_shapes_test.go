@@ -74,7 +74,7 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 			if p.fits(cl) != want {
 				t.Fatalf("%+v fits %+v: %v", p.info.Has, cl.key, !want)
 			}
-			elsewhere = elsewhere || want && p.open() && p.info.Node() != away
+			elsewhere = elsewhere || want && p.acceptsJobs() && p.info.Node() != away
 			most = max(most, p.info.Has.Memory)
 		}
 		if got := c.fleet.fitsElsewhere(cl, away); got != elsewhere {

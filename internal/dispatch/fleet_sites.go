@@ -166,15 +166,15 @@ func (fl *fleet) pilotRegistered(p *pilot) {
 		p.launch.others = append(p.launch.others, before)
 	}
 	p.launch.pilot = p
-	p.launch.site.waited(fl.now, p.launch)
+	p.launch.site.countWait(fl.now, p.launch)
 	fl.recount(p)
 	if s := m.site(p.info.Site); s != nil {
-		fl.judge(s, p.info.Error == "")
+		fl.judgeSite(s, p.info.Error == "")
 	}
 }
 
-// judge slows a site down whose pilots cannot work.
-func (fl *fleet) judge(s *site, works bool) {
+// judgeSite slows a site down whose pilots cannot work.
+func (fl *fleet) judgeSite(s *site, works bool) {
 	fl.monitor.changed = true
 	if works {
 		s.failures, s.notBefore = 0, 0

@@ -97,7 +97,7 @@ type job struct {
 	fate       *fate // what went wrong so far
 	committed  taskqueue.AttemptID
 	original   *class // what it needed when it was submitted
-	priority   int32  // as submitted; see own
+	priority   int32  // as submitted; see ownPriority
 	row        uint32 // its rank
 
 	// What it promises and how failures are taken, fixed; the key is known when

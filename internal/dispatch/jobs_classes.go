@@ -182,7 +182,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 		},
 		takes: room.Needs{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk},
 	}
-	js.draw(cl)
+	js.drawOnPools(cl)
 	if k.tools != "" {
 		cl.tools = strings.Split(k.tools, "\n")
 		js.newTools = append(js.newTools, cl.tools...)
@@ -196,9 +196,9 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	return cl
 }
 
-// draw finds what of the countable needs of a class is of pilots, and what of pools. A share of a
+// drawOnPools finds what of the countable needs of a class is of pilots, and what of pools. A share of a
 // GPU counts in a pool as one.
-func (js *jobs) draw(cl *class) {
+func (js *jobs) drawOnPools(cl *class) {
 	cl.takes.Countable, cl.pools = nil, nil
 	cl.onPilot, cl.shareOnPilot = cl.needs.Countable, cl.needs.GPUShare
 	for _, need := range room.CountableOf(&cl.needs) {
@@ -225,18 +225,18 @@ func (js *jobs) draw(cl *class) {
 // needsCountable reports whether a job needs countable things.
 func needsCountable(r *taskqueue.Resources) bool { return len(r.Countable) > 0 || r.GPUShare > 0 }
 
-// onOne is what the class needs of the pilot that runs a job of it.
-func (cl *class) onOne() taskqueue.Resources {
+// needsOfPilot is what the class needs of the pilot that runs a job of it.
+func (cl *class) needsOfPilot() taskqueue.Resources {
 	needs := cl.needs
 	needs.Countable, needs.GPUShare = cl.onPilot, cl.shareOnPilot
 	return needs
 }
 
-// drawAgain is for when limits of runs or of the TaskQueue have changed.
-func (js *jobs) drawAgain() {
+// drawOnPoolsAgain is for when limits of runs or of the TaskQueue have changed.
+func (js *jobs) drawOnPoolsAgain() {
 	for _, cl := range js.byIndex {
 		if cl != nil && needsCountable(&cl.needs) {
-			js.draw(cl)
+			js.drawOnPools(cl)
 		}
 	}
 }

@@ -16,18 +16,18 @@ import (
 
 // group is the ready jobs of one user, one class and one priority.
 type group struct {
-	share    *share
-	level    *level // where it stands while ready > 0
-	class    *class
-	priority int32
-	ready    int
-	staging  int // of these, how many read files that are staged in
-	slot     int // index in level.groups while ready > 0
-	ranks    rows.Heap
-	ages     rows.Queue[aged] // in the order in which they became ready
-	armed    instant
-	open     admission // for the pilot that is asking
-	closed   uint64    // placement.pulls when it got none of these any more: they would delay a gang
+	share     *share
+	level     *level // where it stands while ready > 0
+	class     *class
+	priority  int32
+	ready     int
+	staging   int // of these, how many read files that are staged in
+	slot      int // index in level.groups while ready > 0
+	ranks     rows.Heap
+	ages      rows.Queue[aged] // in the order in which they became ready
+	armed     instant
+	admission admission // for the pilot that is asking
+	closed    uint64    // placement.pulls when it got none of these any more: they would delay a gang
 }
 
 type aged struct {

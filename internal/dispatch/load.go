@@ -110,7 +110,7 @@ func (l *Loading) End() (*Core, taskqueue.Effects, error) {
 	if err := c.checkWriters(); err != nil {
 		return nil, taskqueue.Effects{}, err
 	}
-	c.bringUpToDate()
+	c.dropRemoved()
 	for j := range c.jobs.all {
 		l.resume(j)
 	}
@@ -255,7 +255,7 @@ func (l *Loading) takeJob(k taskqueue.Record) error {
 	c.files.readFiles = reads
 	c.files.requestFiles(j, reads, s.Access, recorded{b})
 	j.fate = l.fates[id]
-	j.effective = j.own()
+	j.effective = j.ownPriority()
 	if j.fate != nil && j.fate.Gang != nil {
 		c.fleet.recordedGangs = append(c.fleet.recordedGangs, j)
 	}
@@ -299,7 +299,7 @@ func (l *Loading) committed(j *job) error {
 		v := c.files.outputVersion(j, &o)
 		v.store(o.PFN, o.Size)
 		v.records, v.tag = o.Records, o.TagOf(j.committed)
-		v.prove(o.Adler32, o.Written)
+		v.noteProof(o.Adler32, o.Written)
 		c.files.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		v.state = gone
@@ -348,7 +348,7 @@ func (l *Loading) resume(j *job) {
 	if j.fate != nil && j.fate.Gang != nil {
 		c.fleet.newGang(j, j.fate.Gang.Leader)
 	}
-	c.files.startOut(j)
+	c.files.enlist(j)
 }
 
 func (l *Loading) takePublished(k taskqueue.Record, b *records.Published) error {

@@ -63,7 +63,7 @@ func (c *Core) pilotEnded(in taskqueue.PilotEnded) {
 	}
 	p := l.pilot
 	if p == nil && !l.expected && l.site.known && c.fleet.stop == running {
-		c.fleet.judge(l.site, false)
+		c.fleet.judgeSite(l.site, false)
 	}
 	all := l.others
 	if p != nil {

@@ -124,13 +124,13 @@ func (pl *placement) matchFresh() {
 			}
 		}
 		w.fresh = emptied(w.fresh)
-		pl.placedAsk()
+		pl.placedAskAgain()
 	}
 }
 
-// placedAsk has pilots ask again that were given jobs which became ready, if there are more: before
+// placedAskAgain has pilots ask again that were given jobs which became ready, if there are more: before
 // their next Syncs these may be there already.
-func (pl *placement) placedAsk() {
+func (pl *placement) placedAskAgain() {
 	if pl.config.Ahead > 0 && pl.jobs.ready > 0 {
 		for _, p := range pl.placed {
 			pl.fleet.wantsJobs(p)
@@ -328,7 +328,7 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 		return nil
 	}
 	for _, l := range s.Own.levels {
-		if !pl.open(p, l) {
+		if !pl.admitGroups(p, l) {
 			continue
 		}
 		if pl.tally.level != l {
@@ -351,7 +351,7 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 // until it is known whether the node or its jobs are to blame: what becomes of the job tells.
 func (pl *placement) suspect(l *level, p *pilot) *job {
 	for j := range pl.fleet.nodes.Suspects(maxSkipped) {
-		if g := j.group; g != nil && g.level == l && g.open == always && pl.mayFill(p, j) && !pl.keepForOther(j, p) {
+		if g := j.group; g != nil && g.level == l && g.admission == always && pl.mayFill(p, j) && !pl.keepForOther(j, p) {
 			return j
 		}
 	}
@@ -363,24 +363,24 @@ func mayBegin(s *share, p *pilot) bool {
 	return s.Beyond(p.launch.site.Name, fairtree.Amount{Running: 1}, "", fairtree.Amount{}) == nil
 }
 
-// open finds the groups of a level of which the pilot may be given jobs now, and reports whether
+// admitGroups finds the groups of a level of which the pilot may be given jobs now, and reports whether
 // there are some.
-func (pl *placement) open(p *pilot, l *level) bool {
+func (pl *placement) admitGroups(p *pilot, l *level) bool {
 	some := false
 	// Jobs wait at a pilot only while there are more of them than all pilots have slots,
 	// so that none runs dry meanwhile, if they begin there soon, or if they go before others there.
 	waits := pl.waits && pl.mayWait(p, l.priority, 1) && (pl.jobs.ready > pl.fleet.counts.slots ||
 		pl.beginsSoon(p, l.priority) || p.outranks(l.groups[0].share, l.priority))
 	for _, g := range l.groups {
-		g.open = pl.admits(p, g.class, waits)
+		g.admission = pl.admits(p, g.class, waits)
 		if g.closed == pl.pulls {
-			g.open = never
+			g.admission = never
 		}
-		if g.open != never && !pl.shares.Alone() && !pl.withinQuota(g.share, g.class, p, nil) ||
+		if g.admission != never && !pl.shares.Alone() && !pl.withinQuota(g.share, g.class, p, nil) ||
 			g.class.pools.Lacks(pl.now, nil, 1, nil) {
-			g.open = never
+			g.admission = never
 		}
-		some = some || g.open != never
+		some = some || g.admission != never
 	}
 	return some
 }
@@ -500,7 +500,7 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 	var best *job
 	for _, g := range l.groups {
 		var j *job
-		switch g.open {
+		switch g.admission {
 		case always:
 			j = pl.firstNotKept(g, p)
 		case onTime:

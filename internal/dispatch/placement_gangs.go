@@ -217,7 +217,7 @@ func (pl *placement) keepRooms(gathers *gathering, rooms []opening) {
 	}
 	for _, p := range inOrderOf(before) {
 		if at[p] == 0 {
-			pl.letGoOf(p)
+			pl.freePilot(p)
 		} else if later || before[p] > at[p] {
 			pl.offerAgain(p)
 		}
@@ -248,8 +248,8 @@ func inOrderOf(at map[*pilot]int) []*pilot {
 	return list
 }
 
-// letGoOf lets a pilot take other jobs again.
-func (pl *placement) letGoOf(p *pilot) {
+// freePilot lets a pilot take other jobs again.
+func (pl *placement) freePilot(p *pilot) {
 	p.seat.gathering = nil
 	pl.offerAgain(p)
 }
@@ -266,7 +266,7 @@ func (pl *placement) offerAgain(p *pilot) {
 func (pl *placement) endGathering(gathers *gathering) {
 	pl.gatherings = slices.DeleteFunc(pl.gatherings, func(o *gathering) bool { return o == gathers })
 	for _, p := range inOrderOf(gathers.at) {
-		pl.letGoOf(p)
+		pl.freePilot(p)
 	}
 	gathers.at = nil
 	gathers.leaveSite()

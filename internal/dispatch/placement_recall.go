@@ -36,14 +36,14 @@ func (pl *placement) recall() bool {
 		}
 		a.told.recall = true
 		pl.fleet.counts.recalls++
-		pl.holdsUp(a)
+		pl.noteWithholding(a)
 	}
 	return freed
 }
 
-// holdsUp is for an attempt that is taken back. One that its pilot had room for and has not begun in time says that
-// it begins none: it is tried with one at a time until it does, and gets what no idle pilot could begin.
-func (pl *placement) holdsUp(a *attempt) {
+// noteWithholding is for an attempt that is taken back. One that its pilot had room for and has not begun in time
+// says that it begins none: it is tried with one at a time until it does, and gets what no idle pilot could begin.
+func (pl *placement) noteWithholding(a *attempt) {
 	if p := a.pilot; !p.record.withholds && a.isLate(pl.now, &pl.config) && !a.waitsItsTurn() {
 		p.record.withholds = true
 		pl.fleet.recount(p)

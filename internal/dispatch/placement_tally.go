@@ -203,7 +203,7 @@ func (pl *placement) tallyVersion(p *pilot, l *level, v *version, file int32) bo
 			continue
 		}
 		live = append(live, r)
-		if r.group.level == l && r.group.open == always {
+		if r.group.level == l && r.group.admission == always {
 			pl.tally.list(&live[len(live)-1], file, pl.ruleFor(r.group.class, p).Weight(v.size))
 		}
 	}
@@ -241,7 +241,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 		best, most = j, w
 	}
 	for _, r := range t.long {
-		if id, ok := pl.jobs.topOf(r); ok && r.group.open == always {
+		if id, ok := pl.jobs.topOf(r); ok && r.group.admission == always {
 			better(pl.jobs.table.At(id), pl.weigh(p, pl.jobs.table.At(id)))
 		}
 	}
@@ -279,7 +279,7 @@ func (pl *placement) mayTake(x *candidate) bool {
 		return false
 	}
 	g := pl.jobs.table.At(x.id).group
-	return g.level == pl.tally.level && g.open == always
+	return g.level == pl.tally.level && g.admission == always
 }
 
 // enterFirst enters those that are first in their lists now.
@@ -298,7 +298,7 @@ func (t *tally) heaviest() int {
 	best := -1
 	for i := range t.candidates {
 		x := &t.candidates[i]
-		if x.weight > 0 && x.group.open == always && (best < 0 || x.weight > t.candidates[best].weight ||
+		if x.weight > 0 && x.group.admission == always && (best < 0 || x.weight > t.candidates[best].weight ||
 			x.weight == t.candidates[best].weight && x.id < t.candidates[best].id) {
 			best = i
 		}

@@ -6,9 +6,9 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// own is the priority of a job itself: what a person has given it, or what it was submitted with and what was
+// ownPriority is the priority of a job itself: what a person has given it, or what it was submitted with and what was
 // added for its run.
-func (j *job) own() int32 {
+func (j *job) ownPriority() int32 {
 	if j.fate != nil && j.fate.Priority != nil {
 		return *j.fate.Priority
 	}
@@ -45,7 +45,7 @@ func (c *Core) prioritize(in taskqueue.Prioritize) error {
 		if j.state == taskqueue.Done {
 			continue
 		}
-		before, priority := j.own(), int32(in.Priority)
+		before, priority := j.ownPriority(), int32(in.Priority)
 		j.itsFate().Priority = &priority
 		c.journal.persistFate(j)
 		lower = lower || priority < before
@@ -90,7 +90,7 @@ func (js *jobs) reprioritize(r *run) (moved []*job) {
 		}
 	}
 	for j := range js.of(r) {
-		j.effective = j.own()
+		j.effective = j.ownPriority()
 	}
 	for j := range js.of(r) {
 		if j.live() || j.state == taskqueue.Blocked {

@@ -12,8 +12,8 @@ import (
 // cannot be reused, the job that made it runs again, and before it, if need
 // be, those that made its inputs. The version stays the same.
 
-// want lists the versions that a job lacks, so that they are made again.
-func (c *Core) want(j *job) {
+// wantInputs lists the versions that a job lacks, so that they are made again.
+func (c *Core) wantInputs(j *job) {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == gone {
 			c.files.wantVersion(v, c.fleet.itsCache(j))
@@ -74,7 +74,7 @@ func (c *Core) regenerate(v *version, at cacheID) {
 	c.event(taskqueue.Event{Kind: taskqueue.JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step,
 		Reason: v.file.lfn + why})
 	c.placement.letGo(c.jobs.inheritFromReaders(j)...)
-	c.files.startOut(j)
+	c.files.enlist(j)
 }
 
 // lossesBeforeStored is how often outputs that are for caches only are made again before they are stored.
@@ -247,7 +247,7 @@ func (c *Core) retryJobs(ids []taskqueue.JobID) error {
 		c.files.revive(j)
 		c.journal.persistFate(j)
 		c.placement.letGo(c.jobs.inheritFromReaders(j)...)
-		c.files.startOut(j)
+		c.files.enlist(j)
 	}
 	return nil
 }

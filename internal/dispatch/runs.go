@@ -170,7 +170,7 @@ func (c *Core) limitRun(r *run, limits map[string]int64) {
 			c.work.examine = append(c.work.examine, j)
 		}
 	}
-	c.jobs.drawAgain()
+	c.jobs.drawOnPoolsAgain()
 }
 
 // resumeRun has the jobs looked at that were Ready while their run was halted.

@@ -52,7 +52,7 @@ func (c *Core) setShares(said taskqueue.Shares) error {
 	}
 	c.shares.arrange(said)
 	c.journal.persistShares(said)
-	c.jobs.drawAgain()
+	c.jobs.drawOnPoolsAgain()
 	for _, s := range c.fleet.shapes {
 		s.fitOf = s.fitOf[:0]
 	}
@@ -70,8 +70,8 @@ func (sh *shares) arrange(said taskqueue.Shares) {
 // usagePeriod is how long usage may be counted and not recorded yet.
 const usagePeriod = 10 * time.Second
 
-// begin charges an attempt that was given out.
-func (sh *shares) begin(a *attempt, run func(*job) time.Duration) {
+// chargeAttempt charges an attempt that was given out.
+func (sh *shares) chargeAttempt(a *attempt, run func(*job) time.Duration) {
 	a.cost.pools = a.needs.pools
 	a.cost.pools.Grant()
 	if sh.Alone() {
@@ -83,8 +83,8 @@ func (sh *shares) begin(a *attempt, run func(*job) time.Duration) {
 	sh.Charge(sh.now, a.job.share(), a.cost.charge, a.site(), a.amount())
 }
 
-// end settles what an attempt has used.
-func (sh *shares) end(a *attempt) {
+// settleAttempt settles what an attempt has used.
+func (sh *shares) settleAttempt(a *attempt) {
 	if a.cost.pools.GiveBack() {
 		sh.freed = true
 	}

@@ -35,7 +35,7 @@ func (fl *fleet) silence() time.Duration {
 // waits for it any more.
 func (c *Core) fallsSilent(p *pilot) {
 	p.lease.silent = p.lease.due
-	c.openChanged(p)
+	c.acceptanceChanged(p)
 	c.event(taskqueue.Event{Kind: taskqueue.PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site,
 		Host: p.info.Host})
 	if c.fleet.stop != running {
@@ -57,7 +57,7 @@ func (c *Core) endSilence(p *pilot) {
 		return
 	}
 	p.lease.silent = 0
-	c.openChanged(p)
+	c.acceptanceChanged(p)
 	p.seat.askedInVain = 0
 	c.event(taskqueue.Event{Kind: taskqueue.PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site,
 		Host: p.info.Host})
@@ -91,7 +91,7 @@ func (c *Core) refuse(p *pilot) {
 		return
 	}
 	p.record.refused = true
-	c.openChanged(p)
+	c.acceptanceChanged(p)
 	if p.talk.heldSeq != 0 {
 		c.reply(p, taskqueue.Answer{LeaveNow: true})
 		p.talk.heldSeq = 0

@@ -36,7 +36,7 @@ func (c *Core) submit(in taskqueue.Submit) error {
 		c.journal.persistJob(j, &s)
 		c.jobEvent(taskqueue.JobSubmitted, j, "")
 		c.placement.letGo(c.jobs.inheritPriority(j)...)
-		c.files.startOut(j)
+		c.files.enlist(j)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (js *jobs) newJob(r *run, s *taskqueue.Job) *job {
 	j.needsNow(cl)
 	j.policy, j.outputs = js.policyOf(s), s.Writes
 	j.priority, j.state = int32(s.Priority), taskqueue.Waiting
-	j.effective = j.own()
+	j.effective = j.ownPriority()
 	if len(s.Writes) == 1 {
 		j.text.one[0] = s.Writes[0]
 		j.outputs = j.text.one[:]
@@ -284,8 +284,8 @@ func (fs *files) insert(r *request) {
 	}
 }
 
-// startOut lists a job to be looked at, if none of its requests waits.
-func (fs *files) startOut(j *job) {
+// enlist lists a job to be looked at, if none of its requests waits.
+func (fs *files) enlist(j *job) {
 	if j.readsMissing() {
 		fs.work.block = append(fs.work.block, j)
 	} else if j.ungranted == 0 {

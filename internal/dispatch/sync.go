@@ -84,7 +84,7 @@ func (c *Core) takeDescription(p *pilot, s *taskqueue.Sync) {
 		c.lookedFor(p, s.LookedFor)
 	}
 	p.talk.drains, p.talk.polls = s.Draining, !s.Hold
-	c.openChanged(p)
+	c.acceptanceChanged(p)
 	for _, from := range s.Unserved {
 		c.fleet.unserved(p, from)
 	}
@@ -405,7 +405,7 @@ func (c *Core) describeTo(a *taskqueue.Assignment, x *attempt) {
 	*a = taskqueue.Assignment{
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority),
 		Payload: j.text.payload,
-		Needs:   x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
+		Needs:   x.needs.needsOfPilot(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
 		GangPlace: x.place(), Once: j.policy.once,
 	}

@@ -230,8 +230,8 @@ func (c *Core) verifyIndex() error {
 				return fmt.Errorf("job %s is not among the readers of %s", j.name, v.file.lfn)
 			}
 		}
-		if j.own() > j.effective || g.priority != j.effective {
-			return fmt.Errorf("job %s has priority %d, effectively %d, and stands among those of %d", j.name, j.own(),
+		if j.ownPriority() > j.effective || g.priority != j.effective {
+			return fmt.Errorf("job %s has priority %d, effectively %d, and stands among those of %d", j.name, j.ownPriority(),
 				j.effective, g.priority)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Core) ReadySince(id taskqueue.JobID) time.Time {
 
 func (c *Core) view(j *job) taskqueue.JobView {
 	v := taskqueue.JobView{
-		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.own()),
+		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.ownPriority()),
 		Effective: int(j.effective), Reused: j.wasTaken(),
 		Submitted: j.text.submitted.Time(), Committed: j.committed,
 	}
