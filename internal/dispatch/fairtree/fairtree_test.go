@@ -391,12 +391,12 @@ func (p *pair) compare() error {
 		n := p.tree.Of(a)
 		names := above(a)
 		for x := range n.Up {
-			if x.Parent() == nil {
+			if x.parent == nil {
 				break
 			}
 			name := names[len(names)-1]
 			names = names[:len(names)-1]
-			if got, want := p.tree.Used(p.now, x), m.used(p.now, name); math.Abs(got-want) > 1e-6*(1+want) {
+			if got, want := p.tree.used(p.now, x), m.used(p.now, name); math.Abs(got-want) > 1e-6*(1+want) {
 				return fmt.Errorf("%s has used %g, and %g count", name, want, got)
 			}
 			if got, want := x.Takes(), m.takes(name, ""); got != want {
@@ -432,7 +432,7 @@ func TestWhoWasKeptFromMoreIsTold(t *testing.T) {
 		t.Error("it is not told once that there is room")
 	}
 	tree.Hold("no room")
-	if ann.Beyond("a", one, "", Amount{}) != tree.Root() || !tree.Hold("") || tree.Hold("") {
+	if ann.Beyond("a", one, "", Amount{}) != tree.root || !tree.Hold("") || tree.Hold("") {
 		t.Error("a hold keeps nobody, or it is not told once that it is over")
 	}
 	if names := slices.Collect(maps.Values(tree.Ranks())); len(names) != 2 {

@@ -33,22 +33,19 @@ type limits struct {
 // Takes is what it has now.
 func (n *Node[U]) Takes() Amount { return n.takes }
 
-// At is what it has now at a site, where a quota bounds that.
-func (n *Node[U]) At(site string) Amount {
+// takesAt is what it has now at a site, where a quota bounds that.
+func (n *Node[U]) takesAt(site string) Amount {
 	if t := n.atSite[site]; t != nil {
 		return *t
 	}
 	return Amount{}
 }
 
-// Stored is how many bytes it has stored, and Kept how many of these SetKept said.
+// Stored is how many bytes it has stored.
 func (n *Node[U]) Stored() int64 { return n.stored }
 
 // Kept is how many bytes of a user SetKept said.
 func (n *Node[U]) Kept() int64 { return n.kept }
-
-// Held is why it gets nothing more, in the words of Hold; empty: it may.
-func (n *Node[U]) Held() string { return n.held }
 
 func (n *Node[U]) take(site string, takes Amount, sign int) {
 	n.takes = n.takes.plus(takes, sign)

@@ -22,28 +22,28 @@ func lab(limits taskqueue.Quota, of ...taskqueue.Share) taskqueue.Shares {
 // Whoever is asked for is in the tree, with equal parts where nothing is said, and nobody counts once asked for.
 func TestWhoIsInTheTree(t *testing.T) {
 	tree := New[int]()
-	if !tree.Alone() || tree.Anybody() || tree.Len() != 0 {
+	if !tree.Alone() || tree.anybody || tree.Len() != 0 {
 		t.Error("somebody is there")
 	}
 	a := tree.Of(ann)
-	if tree.Alone() || tree.Len() != 2 || tree.Of(ann) != a || tree.Len() != 2 || a.Parent().WeightPart() != 1 {
-		t.Errorf("there are %d; the lab has %g", tree.Len(), a.Parent().WeightPart())
+	if tree.Alone() || tree.Len() != 2 || tree.Of(ann) != a || tree.Len() != 2 || a.parent.weightPart() != 1 {
+		t.Errorf("there are %d; the lab has %g", tree.Len(), a.parent.weightPart())
 	}
-	if tree.Siblings(a.Parent()) != 0 || tree.Siblings(a) != 0 || tree.Siblings(tree.Root()) != 0 {
+	if tree.siblings(a.parent) != 0 || tree.siblings(a) != 0 || tree.siblings(tree.root) != 0 {
 		t.Error("it has siblings")
 	}
 	for range 2 {
-		if n := tree.Of(taskqueue.Account{}); !tree.Anybody() || !tree.IsNobody(n) || a.Parent().WeightPart() != 0.5 {
-			t.Errorf("beside nobody the lab has %g", a.Parent().WeightPart())
+		if n := tree.Of(taskqueue.Account{}); !tree.anybody || n != tree.nobody || a.parent.weightPart() != 0.5 {
+			t.Errorf("beside nobody the lab has %g", a.parent.weightPart())
 		}
 	}
 	tree.Of(bob)
-	if tree.Siblings(a) != 1 || tree.Siblings(a.Parent()) != 1 {
-		t.Errorf("%d beside ann, %d beside the lab", tree.Siblings(a), tree.Siblings(a.Parent()))
+	if tree.siblings(a) != 1 || tree.siblings(a.parent) != 1 {
+		t.Errorf("%d beside ann, %d beside the lab", tree.siblings(a), tree.siblings(a.parent))
 	}
-	lab := a.Parent()
+	lab := a.parent
 	for account, want := range map[taskqueue.Account]*Node[int]{
-		ann: a, {Group: "lab", User: "dora"}: lab, {Group: "lab/x", User: "ann"}: lab, {Group: "x", User: "ann"}: tree.Root(),
+		ann: a, {Group: "lab", User: "dora"}: lab, {Group: "lab/x", User: "ann"}: lab, {Group: "x", User: "ann"}: tree.root,
 	} {
 		if got := tree.Known(account); got != want {
 			t.Errorf("of %v %s is known", account, got.Title())
@@ -91,18 +91,18 @@ func TestQuotasOfSites(t *testing.T) {
 	tree := New[int]()
 	tree.Arrange(1, lab(taskqueue.Quota{Sites: map[string]taskqueue.SiteQuota{"a": {Running: 1}}}))
 	a := tree.Of(ann)
-	lab := a.Parent()
+	lab := a.parent
 	tree.Charge(1, a, 1, "a", one)
-	if lab.At("a") != one || lab.At("b") != (Amount{}) || lab.Takes() != one {
-		t.Errorf("%v at a, %v at b", lab.At("a"), lab.At("b"))
+	if lab.takesAt("a") != one || lab.takesAt("b") != (Amount{}) || lab.Takes() != one {
+		t.Errorf("%v at a, %v at b", lab.takesAt("a"), lab.takesAt("b"))
 	}
 	if a.Beyond("a", one, "", Amount{}) != lab || a.Beyond("b", one, "", Amount{}) != nil ||
 		a.Beyond("a", one, "a", one) != nil || a.Beyond("a", one, "b", one) != lab {
 		t.Error("another amount is beyond the quota")
 	}
 	tree.Arrange(2, taskqueue.Shares{})
-	if lab.At("a") != (Amount{}) || a.GaveBack() || lab.Said().Weight != 1 || len(lab.Said().Limits.Sites) > 0 {
-		t.Errorf("without a quota %v count, as %+v says", lab.At("a"), lab.Said())
+	if lab.takesAt("a") != (Amount{}) || a.GaveBack() || lab.Said().Weight != 1 || len(lab.Said().Limits.Sites) > 0 {
+		t.Errorf("without a quota %v count, as %+v says", lab.takesAt("a"), lab.Said())
 	}
 }
 
@@ -127,12 +127,12 @@ func TestRoomOfUsers(t *testing.T) {
 	if a.Store(4); a.Room() != 1 {
 		t.Errorf("below the limit there is room for %d", a.Room())
 	}
-	if a.Store(1); a.Room() != 0 || a.Parent().Stored() != 5 {
+	if a.Store(1); a.Room() != 0 || a.parent.Stored() != 5 {
 		t.Errorf("at the limit there is room for %d", a.Room())
 	}
 	a.Store(-5)
 	tree.Hold("why")
-	if a.Room() != 0 || tree.Root().Held() != "why" {
+	if a.Room() != 0 || tree.root.held != "why" {
 		t.Error("who is held has room")
 	}
 }
@@ -141,7 +141,7 @@ func TestRoomOfUsers(t *testing.T) {
 func TestUsageThatIsRestored(t *testing.T) {
 	tree := New[int]()
 	a, b, c := tree.Of(ann), tree.Of(bob), tree.Of(carl)
-	if a.Precedes(a) != 0 || a.UsagePart() != 0 || !math.IsInf(a.LevelFS(), 1) {
+	if a.Precedes(a) != 0 || a.usagePart() != 0 || !math.IsInf(a.LevelFS(), 1) {
 		t.Error("somebody has used something")
 	}
 	tree.Restore(ann, 1, 30)
@@ -152,8 +152,8 @@ func TestUsageThatIsRestored(t *testing.T) {
 	if a.Precedes(b) <= 0 || b.Precedes(a) >= 0 || c.Precedes(a) >= 0 {
 		t.Error("who has used more takes a turn first")
 	}
-	if a.Parent().UsagePart() != 0.75 || b.UsagePart() != 0 {
-		t.Errorf("the lab has used %g of all, bob %g of the lab", a.Parent().UsagePart(), b.UsagePart())
+	if a.parent.usagePart() != 0.75 || b.usagePart() != 0 {
+		t.Errorf("the lab has used %g of all, bob %g of the lab", a.parent.usagePart(), b.usagePart())
 	}
 	if got := tree.Ahead(1, a, c); got != 20 {
 		t.Errorf("the lab is %g ahead of carl", got)
@@ -163,15 +163,15 @@ func TestUsageThatIsRestored(t *testing.T) {
 		t.Errorf("after a half-life %g count", got)
 	}
 	tree.Arrange(day, taskqueue.Shares{HalfLife: time.Hour, Of: []taskqueue.Share{{Name: "carl", User: true}}})
-	if got := tree.Settled(day, a); math.Abs(got-15) > 1e-9 || tree.Ahead(day, a, c) != 0 || c.WeightPart() != 0 {
+	if got := tree.Settled(day, a); math.Abs(got-15) > 1e-9 || tree.Ahead(day, a, c) != 0 || c.weightPart() != 0 {
 		t.Errorf("with other shares %g count", got)
 	}
-	if c.LevelFS() != 0 || a.Parent().Precedes(c) >= 0 {
+	if c.LevelFS() != 0 || a.parent.Precedes(c) >= 0 {
 		t.Error("who has no weight takes a turn before others")
 	}
 	nothing := []taskqueue.Share{{Name: "ann", User: true}, {Name: "bob", User: true}}
 	tree.Arrange(day, lab(taskqueue.Quota{}, nothing...))
-	if a.WeightPart() != 0 {
-		t.Errorf("of no weights ann has %g", a.WeightPart())
+	if a.weightPart() != 0 {
+		t.Errorf("of no weights ann has %g", a.weightPart())
 	}
 }

@@ -133,15 +133,6 @@ func (t *Tree[U]) childOf(n *Node[U], name string, user bool) *Node[U] {
 // Len is how many groups and users there are, besides the root and nobody.
 func (t *Tree[U]) Len() int { return t.count }
 
-// Root is what all are in.
-func (t *Tree[U]) Root() *Node[U] { return t.root }
-
-// IsNobody reports whether the node is that of the zero Account.
-func (t *Tree[U]) IsNobody(n *Node[U]) bool { return n == t.nobody }
-
-// Anybody reports whether there is something without an account.
-func (t *Tree[U]) Anybody() bool { return t.anybody }
-
 // Alone reports whether nobody is all there is. Then nothing need be charged or settled.
 func (t *Tree[U]) Alone() bool { return t.alone }
 
@@ -178,17 +169,11 @@ func (n *Node[U]) Up(yield func(*Node[U]) bool) {
 	}
 }
 
-// Name is that in its group; empty: of the root, and of nobody.
-func (n *Node[U]) Name() string { return n.name }
-
 // User reports whether it is a user, and no group.
 func (n *Node[U]) User() bool { return n.user }
 
-// Parent is what it is in; nil of the root.
-func (n *Node[U]) Parent() *Node[U] { return n.parent }
-
-// Siblings is how many stand beside it.
-func (t *Tree[U]) Siblings(n *Node[U]) int {
+// siblings is how many stand beside it.
+func (t *Tree[U]) siblings(n *Node[U]) int {
 	switch {
 	case n.parent == nil:
 		return 0
@@ -206,15 +191,15 @@ func (n *Node[U]) Ready() int { return n.ready }
 
 // Account names a user.
 func (n *Node[U]) Account() taskqueue.Account {
-	return taskqueue.Account{Group: n.parent.Path(), User: n.name}
+	return taskqueue.Account{Group: n.parent.path(), User: n.name}
 }
 
-// Path names a group from the root.
-func (n *Node[U]) Path() string {
+// path names a group from the root.
+func (n *Node[U]) path() string {
 	if n.parent == nil {
 		return ""
 	}
-	if above := n.parent.Path(); above != "" {
+	if above := n.parent.path(); above != "" {
 		return above + "/" + n.name
 	}
 	return n.name
@@ -228,7 +213,7 @@ func (n *Node[U]) Title() string {
 	case n.user:
 		return "user " + n.Account().String()
 	}
-	return "group " + n.Path()
+	return "group " + n.path()
 }
 
 // Arrange gives all the weights and limits that are said, which must have been checked. Those that are

@@ -154,8 +154,8 @@ func Apart[U any](n, o *Node[U]) (a, b *Node[U]) {
 	return n, o
 }
 
-// ByTurn returns the children in the order of their turns, whether or not something of them is ready.
-func (n *Node[U]) ByTurn() []*Node[U] {
+// byTurn returns the children in the order of their turns, whether or not something of them is ready.
+func (n *Node[U]) byTurn() []*Node[U] {
 	children := slices.Clone(n.children)
 	slices.SortStableFunc(children, (*Node[U]).compare)
 	return children

@@ -83,26 +83,26 @@ func (n *Node[U]) LevelFS() float64 {
 	return float64(n.said.Weight) * n.parent.sum() / (n.sum() * float64(n.parent.weights))
 }
 
-// WeightPart is its part of the weights of all siblings.
-func (n *Node[U]) WeightPart() float64 {
+// weightPart is its part of the weights of all siblings.
+func (n *Node[U]) weightPart() float64 {
 	if n.parent.weights <= 0 {
 		return 0
 	}
 	return float64(n.said.Weight) / float64(n.parent.weights)
 }
 
-// UsagePart is its part of the usage of all siblings.
-func (n *Node[U]) UsagePart() float64 {
+// usagePart is its part of the usage of all siblings.
+func (n *Node[U]) usagePart() float64 {
 	if all := n.parent.sum(); all > 0 {
 		return n.sum() / all
 	}
 	return 0
 }
 
-// Used is how much has been used and is under way, in slot-seconds as they count now.
-func (t *Tree[U]) Used(now taskqueue.Instant, n *Node[U]) float64 { return n.sum() / t.scale(now) }
+// used is how much has been used and is under way, in slot-seconds as they count now.
+func (t *Tree[U]) used(now taskqueue.Instant, n *Node[U]) float64 { return n.sum() / t.scale(now) }
 
-// Settled is Used without what is under way: what is to be recorded, and Restored.
+// Settled is what was used without what is under way: what is to be recorded, and Restored.
 func (t *Tree[U]) Settled(now taskqueue.Instant, n *Node[U]) float64 {
 	return n.settled / t.scale(now)
 }

@@ -11,7 +11,7 @@ func (t *Tree[U]) Views(now taskqueue.Instant, runs func(*Node[U]) int) (list []
 	ranks := t.Ranks()
 	var below func(*Node[U], int)
 	below = func(n *Node[U], depth int) {
-		for _, x := range n.ByTurn() {
+		for _, x := range n.byTurn() {
 			if x == t.nobody && !t.anybody {
 				continue
 			}
@@ -27,8 +27,8 @@ func (t *Tree[U]) Views(now taskqueue.Instant, runs func(*Node[U]) int) (list []
 
 func (t *Tree[U]) view(now taskqueue.Instant, n *Node[U]) taskqueue.ShareView {
 	return taskqueue.ShareView{
-		Name: n.name, User: n.user, Weight: n.said.Weight, Share: n.WeightPart(),
-		Usage: estimate.Seconds(t.Used(now, n)), Used: n.UsagePart(), LevelFS: n.LevelFS(),
+		Name: n.name, User: n.user, Weight: n.said.Weight, Share: n.weightPart(),
+		Usage: estimate.Seconds(t.used(now, n)), Used: n.usagePart(), LevelFS: n.LevelFS(),
 		Ready: n.ready, Running: n.takes.Running, CPUs: n.takes.MilliCPUs, Stored: n.stored, Limits: n.said.Limits,
 	}
 }
@@ -36,7 +36,7 @@ func (t *Tree[U]) view(now taskqueue.Instant, n *Node[U]) taskqueue.ShareView {
 // Standing is how a node stands for which something counts.
 func (t *Tree[U]) Standing(now taskqueue.Instant, n *Node[U]) taskqueue.ShareStanding {
 	v := taskqueue.ShareStanding{
-		Title: n.Title(), Held: n.held, Siblings: t.Siblings(n), At: make(map[string]taskqueue.SiteQuota),
+		Title: n.Title(), Held: n.held, Siblings: t.siblings(n), At: make(map[string]taskqueue.SiteQuota),
 	}
 	if n.parent == nil {
 		v.Running, v.CPUs, v.Stored, v.Limits = n.takes.Running, n.takes.MilliCPUs, n.stored, n.said.Limits
@@ -44,7 +44,7 @@ func (t *Tree[U]) Standing(now taskqueue.Instant, n *Node[U]) taskqueue.ShareSta
 		v.ShareView = t.view(now, n)
 	}
 	for site := range v.Limits.Sites {
-		has := n.At(site)
+		has := n.takesAt(site)
 		v.At[site] = taskqueue.SiteQuota{Running: has.Running, MilliCPUs: has.MilliCPUs}
 	}
 	return v

@@ -64,7 +64,8 @@ func TestRoomAgainstCounting(t *testing.T) {
 		r := Room{Has: &has}
 		m := &model{used: map[string]int64{}, has: map[string]int64{
 			"cpus": has.MilliCPUs, "memory": has.Memory, "disk": has.Disk,
-			"licence": has.Countable["licence"] * quantity.WholeGPU, quantity.GPU: has.Countable[quantity.GPU] * quantity.WholeGPU,
+			"licence":    has.Countable["licence"] * quantity.WholeGPU,
+			quantity.GPU: has.Countable[quantity.GPU] * quantity.WholeGPU,
 		}}
 		if has.MilliCPUs == 0 {
 			m.has["cpus"] = Slot
