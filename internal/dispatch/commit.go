@@ -37,8 +37,8 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedF
 			c.wantForWaiters(v) // the only pilot that had it is gone
 		}
 	}
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && v.file.pattern {
+	for v := range j.writes {
+		if v.file.pattern {
 			v.state = present
 		}
 	}
@@ -68,8 +68,8 @@ func (fs *files) enterResult(j *job) {
 // inputsHaveServed is for a job that is done: what it has read was made to some purpose, and may be lost as often
 // again.
 func (j *job) inputsHaveServed() {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.writer != nil && v.writer.fate != nil {
+	for v := range j.inputs {
+		if v.writer != nil && v.writer.fate != nil {
 			v.writer.fate.regenerations = 0
 		}
 	}
@@ -90,8 +90,8 @@ func (c *Core) holders(p *pilot, outputs []output) []*pilot {
 
 func (fs *files) outputVersion(j *job, o *output) *version {
 	if o.Pattern == "" {
-		for i := range j.requests {
-			if v := j.requests[i].write; v != nil && !v.file.pattern && v.file.lfn == o.LFN {
+		for v := range j.writes {
+			if !v.file.pattern && v.file.lfn == o.LFN {
 				return v
 			}
 		}
@@ -169,8 +169,8 @@ func (fs *files) arrived(v *version) {
 // await lists the job with the versions it reads for which absent holds, and
 // reports whether there are any.
 func (fs *files) await(j *job, absent func(*version) bool) bool {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && absent(v) {
+	for v := range j.inputs {
+		if absent(v) {
 			fs.waiters[v] = append(fs.waiters[v], j)
 			j.absent++
 		}
@@ -183,11 +183,7 @@ func (fs *files) unawait(j *job) {
 	if j.absent == 0 {
 		return
 	}
-	for i := range j.requests {
-		v := j.requests[i].read
-		if v == nil {
-			continue
-		}
+	for v := range j.inputs {
 		fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
 		if len(fs.waiters[v]) == 0 {
 			delete(fs.waiters, v)
@@ -225,11 +221,7 @@ func (fs *files) leave(j *job) {
 
 // unpinAll is for a job that will not read its inputs any more.
 func (fs *files) unpinAll(j *job) {
-	for i := range j.requests {
-		v := j.requests[i].read
-		if v == nil {
-			continue
-		}
+	for v := range j.inputs {
 		if v.pins--; v.pins == 0 {
 			v.ready, v.mostly = nil, [1]readyReader{}
 			fs.tryRemove(v)
@@ -238,10 +230,8 @@ func (fs *files) unpinAll(j *job) {
 }
 
 func (j *job) pinInputs() {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			v.pins++
-		}
+	for v := range j.inputs {
+		v.pins++
 	}
 }
 

@@ -49,12 +49,10 @@ func (c *Core) Explain(id taskqueue.JobID) (taskqueue.Explanation, bool) {
 func (c *Core) explainWaiting(j *job, e *taskqueue.Explanation) {
 	var missing []*version
 	reads := 0
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			reads++
-			if v.state != present && v.writer != nil {
-				missing = append(missing, v)
-			}
+	for v := range j.inputs {
+		reads++
+		if v.state != present && v.writer != nil {
+			missing = append(missing, v)
 		}
 	}
 	many := len(missing) > fewMissing

@@ -265,8 +265,8 @@ func (fs *files) all(yield func(*file) bool) {
 // writtenBy returns the versions of files that the job has made or is to make.
 func (fs *files) writtenBy(j *job) []*version {
 	list := make([]*version, 0, len(j.outputs))
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && !v.file.pattern {
+	for v := range j.writes {
+		if !v.file.pattern {
 			list = append(list, v)
 		}
 	}
@@ -362,8 +362,8 @@ func (r *request) file() *file {
 func (j *job) readsMissing() bool { return j.missingInput() != nil }
 
 func (j *job) missingInput() *version {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.state == missing {
+	for v := range j.inputs {
+		if v.state == missing {
 			return v
 		}
 	}

@@ -133,10 +133,8 @@ func (fl *fleet) learnOfSite(s *site, j *job, u *taskqueue.Usage, took time.Dura
 
 func (j *job) inputBytes() int64 {
 	var sum int64
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			sum += v.size
-		}
+	for v := range j.inputs {
+		sum += v.size
 	}
 	return sum
 }

@@ -171,13 +171,27 @@ func (f *fate) remember(id taskqueue.AttemptID) {
 	f.Attempts = append(f.Attempts, id)
 }
 
-// inputs yields the names of what it reads.
-func (j *job) inputs(yield func(lfn string) bool) {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && !yield(v.file.lfn) {
+// inputs yields the versions that it reads.
+func (j *job) inputs(yield func(*version) bool) {
+	for n := range j.requests {
+		if v := j.requests[n].read; v != nil && !yield(v) {
 			return
 		}
 	}
+}
+
+// writes yields the versions that it writes, those of patterns too.
+func (j *job) writes(yield func(*version) bool) {
+	for n := range j.requests {
+		if v := j.requests[n].write; v != nil && !yield(v) {
+			return
+		}
+	}
+}
+
+// inputNames yields the names of what it reads.
+func (j *job) inputNames(yield func(lfn string) bool) {
+	j.inputs(func(v *version) bool { return yield(v.file.lfn) })
 }
 
 // share is that of the user to whom the job's run belongs.

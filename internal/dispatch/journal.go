@@ -93,10 +93,8 @@ func (jn *journal) persistCommit(j *job, outputs []output) {
 
 // inputMarks appends the marks of the job's inputs.
 func (j *job) inputMarks(list []records.Mark) []records.Mark {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			list = append(list, v.identity.Mark())
-		}
+	for v := range j.inputs {
+		list = append(list, v.identity.Mark())
 	}
 	return list
 }

@@ -131,8 +131,8 @@ func (l *Loading) End() (*Core, taskqueue.Effects, error) {
 // checkWriters refuses versions that a job reads and that come from nowhere.
 func (c *Core) checkWriters() error {
 	for j := range c.jobs.all {
-		for i := range j.requests {
-			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id.Number() >= j.id.Number()) {
+		for v := range j.inputs {
+			if !v.existing && (v.writer == nil || v.writer.id.Number() >= j.id.Number()) {
 				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name,
 					v.number, v.file.lfn)
 			}
@@ -307,8 +307,8 @@ func (l *Loading) committed(j *job) error {
 			v.state = present
 		}
 	}
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && v.file.pattern {
+	for v := range j.writes {
+		if v.file.pattern {
 			v.state = present
 		}
 	}
@@ -320,17 +320,15 @@ func (l *Loading) committed(j *job) error {
 func (l *Loading) resume(j *job) {
 	c := l.c
 	if j.state == taskqueue.Done && (j.fate == nil || j.fate.End == taskqueue.Waiting) {
-		for i := range j.requests {
-			if v := j.requests[i].read; v != nil {
-				v.pins--
-			}
+		for v := range j.inputs {
+			v.pins--
 		}
 		return
 	}
 	if f := j.fate; f != nil && f.End != taskqueue.Waiting {
 		c.jobs.setState(j, f.End)
-		for i := range j.requests {
-			if v := j.requests[i].write; v != nil && v.state == pending {
+		for v := range j.writes {
+			if v.state == pending {
 				v.state = missing
 			}
 		}

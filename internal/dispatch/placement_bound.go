@@ -51,9 +51,8 @@ func (pl *placement) boundTo(j *job) cacheID {
 	}
 	var most int64
 	var seen []cacheID
-	for i := range j.requests {
-		v := j.requests[i].read
-		if v == nil || v.pfn != "" {
+	for v := range j.inputs {
+		if v.pfn != "" {
 			continue
 		}
 		for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
@@ -73,8 +72,8 @@ func (pl *placement) boundTo(j *job) cacheID {
 // weightAt is how much of the inputs that are in caches only is in this one.
 func (pl *placement) weightAt(j *job, at cacheID) int64 {
 	var sum int64
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.pfn == "" && v.cachedAt(at) {
+	for v := range j.inputs {
+		if v.pfn == "" && v.cachedAt(at) {
 			sum += max(v.size, 1)
 		}
 	}
@@ -96,8 +95,8 @@ func (pl *placement) makeReachable(j *job) bool {
 	if !pl.files.await(j, elsewhere) {
 		return false
 	}
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && elsewhere(v) {
+	for v := range j.inputs {
+		if elsewhere(v) {
 			pl.files.wantVersion(v, at)
 		}
 	}

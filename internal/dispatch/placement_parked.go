@@ -234,10 +234,8 @@ func (s *parkedSearch) consider(pilots []*pilot) {
 // considerHolders looks at pilots that hold an input of the job or its checkpoint, or are where its
 // outputs belong.
 func (s *parkedSearch) considerHolders() {
-	for i := range s.job.requests {
-		if v := s.job.requests[i].read; v != nil {
-			s.consider(v.holders[:min(len(v.holders), maxPlaces)])
-		}
+	for v := range s.job.inputs {
+		s.consider(v.holders[:min(len(v.holders), maxPlaces)])
 	}
 	if s.job.saved() != nil {
 		for _, p := range s.pl.fleet.parked {

@@ -14,8 +14,8 @@ import (
 
 // wantInputs lists the versions that a job lacks, so that they are made again.
 func (c *Core) wantInputs(j *job) {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.state == gone {
+	for v := range j.inputs {
+		if v.state == gone {
 			c.files.wantVersion(v, c.fleet.itsCache(j))
 		}
 	}
@@ -105,8 +105,8 @@ func (c *Core) cancelRegeneration(j *job) {
 	j.regenerating, j.fate.cache, j.fate.backingOff = false, cacheID{}, false
 	c.jobs.setState(j, taskqueue.Done)
 	c.jobEvent(taskqueue.JobRegenerated, j, "not needed any more, because copies have turned up")
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.writer != nil {
+	for v := range j.inputs {
+		if v.writer != nil {
 			c.work.cancel = append(c.work.cancel, v.writer)
 		}
 	}
@@ -257,8 +257,8 @@ func (c *Core) retryJobs(ids []taskqueue.JobID) error {
 // its number, so the order is kept by the versions.
 func (fs *files) revive(j *job) {
 	fs.unawait(j)
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && v.regain() {
+	for v := range j.writes {
+		if v.regain() {
 			fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
 		}
 	}

@@ -131,8 +131,8 @@ func (c *Core) foreign(id taskqueue.AttemptID) bool {
 // checkOutputs says what is wrong with the outputs of a successful attempt.
 func (fs *files) checkOutputs(j *job, r *taskqueue.Result) string {
 	find := r.ByLFN()
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && !v.file.pattern && find(v.file.lfn) == nil {
+	for v := range j.writes {
+		if !v.file.pattern && find(v.file.lfn) == nil {
 			return fmt.Sprintf("output %s was not written", v.file.lfn)
 		}
 	}

@@ -237,19 +237,16 @@ func (c *Core) Foresee() (reuse, again map[taskqueue.JobID]bool) {
 				lacks[v] = v != nil && slices.ContainsFunc(outputs, lost)
 			}
 		}
-		for i := range j.requests {
-			if v := j.requests[i].write; v != nil {
-				v.identity = j.identityOf(v.file.lfn)
-			}
+		for v := range j.writes {
+			v.identity = j.identityOf(v.file.lfn)
 		}
 	}
 	for _, j := range slices.Backward(jobs) {
 		if !again[j.id] && (j.state == taskqueue.Done || reuse[j.id]) {
 			continue
 		}
-		for i := range j.requests {
-			v := j.requests[i].read
-			if v == nil || v.writer == nil {
+		for v := range j.inputs {
+			if v.writer == nil {
 				continue
 			}
 			if w := v.writer; w.state == taskqueue.Done && v.state == gone || reuse[w.id] && lacks[v] {

@@ -359,7 +359,7 @@ func (c *Core) answer(p *pilot) taskqueue.Answer {
 		if x.known() || x.told.number != 0 && x.told.number <= p.talk.acked {
 			continue
 		}
-		if size += taskqueue.AssignmentSize(x.job.text.payload, x.job.inputs, x.job.outputs); size > c.answerSize &&
+		if size += taskqueue.AssignmentSize(x.job.text.payload, x.job.inputNames, x.job.outputs); size > c.answerSize &&
 			len(a.Run) > 0 {
 			p.talk.more = true
 			continue

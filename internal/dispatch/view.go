@@ -137,12 +137,10 @@ func (c *Core) InputsOf(id taskqueue.JobID) (in taskqueue.Inputs, ok bool) {
 		return in, false
 	}
 	in.Submitted = j.text.submitted.Time()
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			in.Files++
-			in.Bytes += v.size
-			in.Unsized = in.Unsized || v.size == 0
-		}
+	for v := range j.inputs {
+		in.Files++
+		in.Bytes += v.size
+		in.Unsized = in.Unsized || v.size == 0
 	}
 	return in, true
 }

@@ -94,8 +94,8 @@ func firstReaders(pilots []*pilot, some func(*attempt) bool) map[*version]*job {
 			if !some(a) {
 				continue
 			}
-			for i := range a.job.requests {
-				if v := a.job.requests[i].read; v != nil && readers[v] == nil {
+			for v := range a.job.inputs {
+				if readers[v] == nil {
 					readers[v] = a.job
 				}
 			}

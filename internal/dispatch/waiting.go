@@ -25,8 +25,8 @@ func (c *Core) takeWaiting(p *pilot, s *taskqueue.Sync) {
 
 // readVersion is the version of a file that the job reads, nil if it reads none.
 func (j *job) readVersion(lfn string) *version {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.file.lfn == lfn {
+	for v := range j.inputs {
+		if v.file.lfn == lfn {
 			return v
 		}
 	}
