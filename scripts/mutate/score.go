@@ -38,6 +38,8 @@ var scored = []struct {
 	{[]string{
 		"fairway/internal/dispatch", "fairway/internal/dispatch/records", "fairway/internal/dispatch/results",
 		"fairway/internal/dispatch/rows", "fairway/internal/dispatch/fairtree", "fairway/internal/dispatch/estimate",
+		"fairway/internal/dispatch/copies", "fairway/internal/dispatch/delay", "fairway/internal/dispatch/health",
+		"fairway/internal/dispatch/pilotplan", "fairway/internal/dispatch/pools", "fairway/internal/dispatch/room",
 	}, []string{"fairway/internal/sim"}},
 	{[]string{
 		"fairway/lib/orwl", "fairway/lib/orwl/internal/distribution", "fairway/lib/orwl/internal/checkpoint",
