@@ -20,12 +20,12 @@ targets() {
 	sed -n 's/^\(test-[a-z-]*\):.*/\1/p' Makefile | grep -vx -e test-tools -e test-all -e test-suites | sort
 }
 
-# share is another quarter, in another order, for each tree, so that in time every target comes first. Two take
-# longer than the check has: they install much, or run two programs of each test.
+# share is another quarter, in another order, for each tree, so that in time every target comes first. One installs
+# much, and one runs other tests for each tree, each by two programs: they take longer than the check has, or may.
 share() {
 	local tree
 	tree=$(git rev-parse 'HEAD^{tree}')
-	targets | grep -vx -e test-pigx -e 'test-suites-.*' | while read -r target; do
+	targets | grep -vx -e test-pigx -e test-suites-snakemake | while read -r target; do
 		echo "$(sha256sum <<<"$tree $target") $target"
 	done | sort | awk '{print $NF}' | head -n $((($(targets | wc -l) + 3) / 4))
 }

@@ -14,6 +14,7 @@ from snakemake.dag import DAG
 from snakemake_interface_executor_plugins.settings import ExecMode
 
 _CORES = 2
+_MOST = {"milliCpus": 1000 * _CORES, "memoryBytes": 10**9, "diskBytes": 10**9}
 _LIMIT = 2000  # files of a folder that are looked at; one with more is no workflow's
 _OWN = (".snakemake", ".fairway-snakemake", ".fairway", "__pycache__", ".cache", ".local")  # folders of programs
 _SUBMIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "submit.sh")
@@ -39,8 +40,8 @@ def _workflow_of_two_cores(self, resource_settings, *args, workflow_settings=Non
 
 @functools.wraps(_finish)
 async def _finish_and_note(self, job, *args, **kwargs):
-    if not job.is_group():
-        _finished.append(f"{job.rule.name} {sorted(job.wildcards_dict.items())}")
+    for one in job if job.is_group() else [job]:
+        _finished.append(f"{one.rule.name} {sorted(one.wildcards_dict.items())}")
     return await _finish(self, job, *args, **kwargs)
 
 
@@ -49,9 +50,10 @@ def _execute_and_record(self, executor="local", *args, executor_settings=None, *
     if self.workflow_api.workflow_settings.exec_mode != ExecMode.DEFAULT or executor in ("dryrun", "touch"):
         return _execute(self, executor, *args, executor_settings=executor_settings, **kwargs)
     if executor in ("local", "cluster-generic") and chosen == "fairway":
-        from snakemake_executor_plugin_fairway import ExecutorSettings
+        import snakemake_executor_plugin_fairway as plugin
 
-        executor, executor_settings = "fairway", ExecutorSettings(options="--has gpu=8")
+        plugin.needs = _bounded
+        executor, executor_settings = "fairway", plugin.ExecutorSettings(options="--has gpu=8")
     elif executor == "local" and chosen == "generic":
         from snakemake_executor_plugin_cluster_generic import ExecutorSettings
 
@@ -68,6 +70,15 @@ def _execute_and_record(self, executor="local", *args, executor_settings=None, *
         ended = {"jobs": sorted(_finished), "files": sorted(_files(os.getcwd()))} if not error else {}
         with open(records, "a", encoding="utf-8") as f:
             f.write(json.dumps({"error": error, **ended}) + "\n")
+
+
+def _bounded(*args):
+    """What a job needs, at most what a small machine has: a script for submission passes over what tests ask for."""
+    from snakemake_executor_plugin_fairway.resources import needs
+
+    asked = needs(*args)
+    return {name: min(value, _MOST.get(name, value)) if isinstance(value, int) else value
+            for name, value in asked.items()}
 
 
 def _files(folder):
