@@ -9,66 +9,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// Of a node the last jobs are known that failed there, and how often each did.
-func TestFailuresOfANodeAreBounded(t *testing.T) {
-	jobs := make([]job, maxFailures+1)
-	h := new(health)
-	h.add(&jobs[0], "first")
-	h.failed[0].found = ofTheJob
-	h.add(&jobs[0], "second")
-	if f := h.failed[0]; f.times != 2 || f.what != "second" || f.found != open {
-		t.Errorf("after two failures of a job: %+v", f)
-	}
-	for i := range jobs[1:] {
-		h.add(&jobs[i+1], "once")
-	}
-	if len(h.failed) != maxFailures || h.failed[0].job != &jobs[1] || h.failed[maxFailures-1].job != &jobs[maxFailures] {
-		t.Errorf("%d failures are known", len(h.failed))
-	}
-	for i := range h.failed {
-		if h.failed[i].times != 1 {
-			t.Errorf("failure %d is known %d times", i, h.failed[i].times)
-		}
-	}
-}
-
-// A job is to blame that has failed on two nodes of which each has done well otherwise.
-func TestJobsThatFailElsewhere(t *testing.T) {
-	type node struct {
-		name      string
-		fails     bool // the job
-		possibly  int
-		condemned bool
-	}
-	for name, c := range map[string]struct {
-		nodes []node
-		want  bool
-	}{
-		"nowhere":                           {nil, false},
-		"here alone":                        {[]node{{"here", true, 1, false}}, false},
-		"on another node":                   {[]node{{"here", true, 1, false}, {"there", true, 1, false}}, true},
-		"where others fail too":             {[]node{{"here", true, 1, false}, {"there", true, 2, false}}, false},
-		"here, where others fail too":       {[]node{{"here", true, 2, false}, {"there", true, 1, false}}, false},
-		"on a node that is condemned":       {[]node{{"here", true, 1, false}, {"there", true, 1, true}}, false},
-		"another job on another node":       {[]node{{"here", true, 1, false}, {"there", false, 1, false}}, false},
-		"with nothing known of this node":   {[]node{{"there", true, 1, false}}, true},
-		"on one of two nodes that are well": {[]node{{"there", true, 2, false}, {"other", true, 0, false}}, true},
-	} {
-		j := new(job)
-		fl := new(fleet)
-		for _, n := range c.nodes {
-			h := &health{node: n.name, possibly: n.possibly, condemned: n.condemned}
-			if h.failed = []failure{{job: new(job)}}; n.fails {
-				h.failed = append(h.failed, failure{job: j})
-			}
-			fl.nodes.doubted = append(fl.nodes.doubted, h)
-		}
-		if got := fl.failedElsewhere(j, "here"); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // The first attempt of a pilot ends now, if it takes longer than those before, and whatever is behind it.
 func TestFirstEndOfAPilot(t *testing.T) {
 	long, short, unknown := &step{run: new(run)}, &step{run: new(run)}, &step{run: new(run)}

@@ -216,3 +216,63 @@ func TestOfNodeOrJob(t *testing.T) {
 		}
 	}
 }
+
+// Of a node the last jobs are known that failed there, and how often each did.
+func TestFailuresOfANodeAreBounded(t *testing.T) {
+	b := NewBook[int, int](judged, time.Minute)
+	h, _ := b.Doubt("n")
+	b.Fail(h, 0, "first", 0)
+	h.failed[0].found = ofTheJob
+	b.Fail(h, 0, "second", 0)
+	if f := h.failed[0]; f.times != 2 || f.what != "second" || f.found != open {
+		t.Errorf("after two failures of a job: %+v", f)
+	}
+	for i := range maxFailures {
+		b.Fail(h, i+1, "once", 0)
+	}
+	if len(h.failed) != maxFailures || h.failed[0].job != 1 || h.failed[maxFailures-1].job != maxFailures {
+		t.Errorf("%d failures are known", len(h.failed))
+	}
+	for i := range h.failed {
+		if h.failed[i].times != 1 {
+			t.Errorf("failure %d is known %d times", i, h.failed[i].times)
+		}
+	}
+}
+
+// A job is to blame that has failed on two nodes of which each has done well otherwise.
+func TestJobsThatFailElsewhere(t *testing.T) {
+	type node struct {
+		name      string
+		fails     bool // the job
+		possibly  int
+		condemned bool
+	}
+	for name, c := range map[string]struct {
+		nodes []node
+		want  bool
+	}{
+		"nowhere":                           {nil, false},
+		"here alone":                        {[]node{{"here", true, 1, false}}, false},
+		"on another node":                   {[]node{{"here", true, 1, false}, {"there", true, 1, false}}, true},
+		"where others fail too":             {[]node{{"here", true, 1, false}, {"there", true, 2, false}}, false},
+		"here, where others fail too":       {[]node{{"here", true, 2, false}, {"there", true, 1, false}}, false},
+		"on a node that is condemned":       {[]node{{"here", true, 1, false}, {"there", true, 1, true}}, false},
+		"another job on another node":       {[]node{{"here", true, 1, false}, {"there", false, 1, false}}, false},
+		"with nothing known of this node":   {[]node{{"there", true, 1, false}}, true},
+		"on one of two nodes that are well": {[]node{{"there", true, 2, false}, {"other", true, 0, false}}, true},
+	} {
+		const j, another = 1, 2
+		b := NewBook[int, int](judged, time.Minute)
+		for _, n := range c.nodes {
+			h := &Node[int, int]{Name: n.name, possibly: n.possibly, condemned: n.condemned}
+			if h.failed = []failure[int]{{job: another}}; n.fails {
+				h.failed = append(h.failed, failure[int]{job: j})
+			}
+			b.doubted = append(b.doubted, h)
+		}
+		if got := b.FailedElsewhere(j, "here"); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
