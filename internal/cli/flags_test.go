@@ -63,9 +63,8 @@ func TestEveryFlagIsTried(t *testing.T) {
 
 // untried are flags that no test tries, with the reason.
 var untried = map[string]string{
-	"login --output":           "a login wants a provider and a browser (test/service), where the default place is tried",
-	"serve --strict-sandboxes": "TestStrictSandboxesOfAServer tries what it sets; whether nodes can is their matter",
-	"serve --tool":             "nothing is seen of where pilots look ahead; internal/server tries it by its setting",
+	"login --output": "a login wants a provider and a browser (test/service), where the default place is tried",
+	"serve --tool":   "nothing is seen of where pilots look ahead; internal/server tries it by its setting",
 }
 
 // eachFlag calls do with each flag that a person can see, at the command that has it.
