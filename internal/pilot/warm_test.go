@@ -30,6 +30,12 @@ print(sys.stdin.read(), [(f.encoding, f.errors, f.line_buffering, f.isatty(), f.
 print(sorted((k, v) for k, v in os.environ.items() if not k.startswith("FAIRWAY_") and k != "_"), os.getcwd())
 print(sorted(os.listdir("/proc/self/fd")), threading.active_count(), tempfile.gettempdir(), time.tzname, os.nice(0))
 print(datetime.datetime.fromtimestamp(0).hour, open("/proc/self/comm").read(), "PYTHONHASHSEED" in os.environ and hash("fairway"), os.getsid(0) == os.getpid())
+seen = dict(line.rstrip("\n").split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+print([seen[k] for k in ("Umask", "Threads", "SigBlk", "SigIgn", "SigCgt", "CapEff", "CapBnd", "NoNewPrivs", "Groups")])
+print([open("/proc/self/" + name).read() for name in ("oom_score_adj", "coredump_filter", "timerslack_ns")],
+    os.getpgid(0) == os.getpid(), os.sched_getscheduler(0), os.sched_getaffinity(0), signal.getitimer(0))
+try: os.open("/dev/tty", os.O_RDWR)
+except OSError as e: print(e)
 print(locale.getpreferredencoding(), sys.getrecursionlimit(), sys.getswitchinterval(), sys.excepthook is sys.__excepthook__)
 `
 
