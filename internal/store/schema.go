@@ -11,7 +11,7 @@ const applicationID = 0x46616972
 
 // schemaVersion is that of the stores that this program writes. It grows when tables change, and when
 // records say what earlier programs would pass over (TestRecordsThatChangeHaveAVersion).
-const schemaVersion = 12
+const schemaVersion = 13
 
 // readableSince is the oldest version whose tables and records are read as they are: what came
 // later changed nothing of them. So archives of runs, which nobody writes to again, stay readable.
