@@ -214,5 +214,5 @@ func IsRunning(state string) (bool, error) {
 	return lock.Type != unix.F_UNLCK, nil
 }
 
-// Release gives the lock up.
-func (l *Lock) Release() error { return l.file.Close() }
+// Release gives the lock up, also where a process that is just being started still has the file.
+func (l *Lock) Release() error { return errors.Join(setLock(l.file, unix.F_UNLCK), l.file.Close()) }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLockIsForOne(t *testing.T) {
@@ -100,4 +102,28 @@ func TestMembersShareTheLock(t *testing.T) {
 		t.Fatal("it has become another state:", l3.ID, l.ID, err)
 	}
 	_ = third.Release()
+}
+
+// A process that is being started has the files of its parent until it executes another program.
+func TestLockIsGivenUpWhoeverElseHasTheFile(t *testing.T) {
+	state := filepath.Join(t.TempDir(), StateFolder)
+	lock, err := LockState(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forked, err := unix.Dup(int(lock.file.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(forked) }()
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := LockState(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Release(); err != nil {
+		t.Error(err)
+	}
 }
