@@ -176,7 +176,9 @@ func killNode(cluster *batchtest.Cluster, node string, among []int) (number int,
 		}
 	}
 	for pid := range killed {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		if syscall.Kill(pid, syscall.SIGKILL) != nil { // it has ended by itself meanwhile
+			delete(killed, pid)
+		}
 	}
 	return number, killed
 }
