@@ -27,6 +27,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -215,7 +216,7 @@ func (s *service) verify(chain []*x509.Certificate) error {
 
 // unanswered says what is wrong where no server answers.
 func (c *Client) unanswered(err error) error {
-	if c.service == nil && (errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "connection refused")) {
+	if c.service == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)) {
 		return &Error{Code: Unavailable, Message: fmt.Sprintf(
 			"nothing runs in %s; start it with `fairway run` or `fairway serve`", c.location), cause: err}
 	}

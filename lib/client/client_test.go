@@ -251,6 +251,26 @@ func TestWhereNothingRuns(t *testing.T) {
 	if CodeOf(err) != Unavailable || !strings.Contains(err.Error(), "nothing runs in") {
 		t.Error(err)
 	}
+	// A server that was killed leaves its socket.
+	left := t.TempDir()
+	if err := os.Mkdir(filepath.Join(left, ".fairway"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(left, ".fairway", "socket"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = Open(left); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.ListRuns(t.Context(), nil)
+	if CodeOf(err) != Unavailable || !strings.Contains(err.Error(), "nothing runs in") {
+		t.Error(err)
+	}
 	odd := filepath.Join(t.TempDir(), "service")
 	if err := os.WriteFile(odd, []byte("{}"), 0o666); err != nil {
 		t.Fatal(err)
